@@ -19,6 +19,12 @@ import time
 from pathlib import Path
 
 PLAN = ["plan", "meta-llama/Meta-Llama-3-8B", "--task", "finetune", "--method", "qlora", "--data", "50Mtok"]
+OTHERS = {
+    "rightfit plan --ask, cold process": ["plan", "--ask", "微调Qwen2.5-7B一万条数据"],
+    "rightfit check, cold process": ["check", "T4比A10便宜吗"],
+    "rightfit plan of a service": ["plan", "Qwen/Qwen2.5-7B", "--task", "serve", "--rate", "2/s"],
+}
+"""Timed in turns with the plan, so that their ratios hold on a busy machine."""
 RIVAL_REQUEST = """\
 workload:
   model: {name: meta-llama/Meta-Llama-3-8B, params: 8030261248, hidden_dim: 4096, num_layers: 32, num_heads: 32, num_kv_heads: 8, vocab_size: 128256}
@@ -61,14 +67,19 @@ def main() -> None:
         first = [run_once([*rightfit, *PLAN], dict(environment, RIGHTFIT_CACHE_DIR=f"{folder}/{number}")) for number in range(3)]
         run_once([*rightfit, *PLAN], environment)
         ours, theirs = [], []
+        others: dict[str, list[tuple[float, float]]] = {name: [] for name in OTHERS}
         for _ in range(options.runs):
             ours.append(run_once([*rightfit, *PLAN], environment))
+            for name, command in OTHERS.items():
+                others[name].append(run_once([*rightfit, *command], environment))
             if options.rival:
                 theirs.append(run_once([options.rival, "recommend", str(request)], environment))
         bare = [run_once([sys.executable, "-c", "pass"], environment) for _ in range(options.runs)]
         imported = [run_once([sys.executable, "-c", "import rightfit"], environment) for _ in range(options.runs)]
     report("rightfit plan, first use", first)
     report("rightfit plan, cold process", ours)
+    for name, runs in others.items():
+        report(name, runs)
     report("python -c pass", bare)
     report("python -c 'import rightfit'", imported)
     if theirs:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from rightfit import facts
-from rightfit.facts.tables import beginning, first_match
+from rightfit.facts.tables import first_match
 
 #: Pattern tables, and whether a pattern must match the whole text.
 PATTERN_TABLES = {
@@ -39,21 +39,3 @@ def test_first_letters_pass_over_no_row_that_matches(table: str, whole: bool) ->
         matches = [pattern.fullmatch(name) if whole else pattern.search(name) for pattern in tried]
         expected = next((row for row, match in zip(rows, matches, strict=True) if match), None)
         assert first_match(table, name, whole=whole) == expected, name
-
-
-@pytest.mark.parametrize(
-    ("pattern", "letters"),
-    [
-        ("resnet-?50", "resnet"),
-        ("nets?", "net"),
-        ("a|b", ""),
-        ("(a|b)c", ""),
-        ("UNet(a|b)", "unet"),
-        (r"x\|y", "x"),
-        ("b[|]c", "b"),
-        (".*gan", ""),
-        ("ab{2}", "a"),
-    ],
-)
-def test_the_letters_that_every_match_contains(pattern: str, letters: str) -> None:
-    assert beginning(pattern) == letters

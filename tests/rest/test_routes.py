@@ -200,6 +200,11 @@ def test_what_is_no_record_is_refused(client: Any, runs: list[Any], says: str) -
         ({"figure": "steps"}, "figure"),
         ({"figure": "step_s", "value": -1.0}, "value"),
         ({"figure": "step_s", "plan_id": "nobody"}, "plan_id"),
+        ({"figure": "step_s", "value": 1e-300}, "value"),
+        ({"figure": "step_s", "value": 1e9}, "value"),
+        ({"figure": "peak_memory_bytes", "value": 1.0}, "value"),
+        ({"figure": "peak_memory_bytes", "value": 1e30}, "value"),
+        ({"figure": "tokens_per_s", "value": 1e12}, "value"),
     ],
 )
 def test_a_measurement_must_be_of_a_figure_of_the_plan(client: Any, plan: dict[str, Any], body: dict[str, Any], field: str) -> None:

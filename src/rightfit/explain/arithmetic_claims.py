@@ -15,6 +15,7 @@ from rightfit.explain import quantities as q
 from rightfit.explain.card_claims import cards_in
 from rightfit.explain.rule_match import sense
 from rightfit.explain.statement_parts import Part, Reader, Told, both, figures, judged, word
+from rightfit.facts.expressions import expression
 from rightfit.market.names import find_provider, names_data
 from rightfit.messages import LANGS, Lang
 
@@ -80,7 +81,7 @@ def _clouds() -> tuple[str, ...]:
 
 def _rule(clause: str, told: Told) -> Sequence[Part]:
     """Bytes per parameter: "VRAM = parameters x 16 bytes"."""
-    states = [name for name, words in figures()["states"].items() if re.search(words, clause, re.IGNORECASE)]
+    states = [name for name, words in figures()["states"].items() if expression(words).search(clause)]
     if "+" in clause and len(states) == len(figures()["states"]):  # "weights 2 + gradients 2 + optimizer 12"
         total = sum(float(one) for one in re.findall(r"\d+(?:\.\d+)?", re.sub(r"(?:fp|bf)\d+|=.*", "", clause, flags=re.IGNORECASE)))
         return [judged(clause, total == _STATES or None, both("train_rule"))]
@@ -109,7 +110,7 @@ def _rule(clause: str, told: Told) -> Sequence[Part]:
 
 def _bytes(clause: str) -> float:
     """Bytes of one number in the format that a clause names; 0 where it names none."""
-    return next((size for words, size in figures()["bytes"].items() if re.search(words, clause, re.IGNORECASE)), 0.0)
+    return next((size for words, size in figures()["bytes"].items() if expression(words).search(clause)), 0.0)
 
 
 def _model_memory(clause: str, told: Told) -> Sequence[Part]:
@@ -142,7 +143,7 @@ def _format_ratio(clause: str, told: Told) -> Sequence[Part]:
     named = sorted(
         (found.start(), found[0], size)
         for words, size in figures()["bytes"].items()
-        for found in re.finditer(words, clause, re.IGNORECASE)
+        for found in expression(words).finditer(clause)
         if found[0].casefold() != "half"
     )
     shares = [share for name, share in _SHARES.items() if word(f"share_{name}").search(clause)]
@@ -326,7 +327,7 @@ def _zero(clause: str, told: Told) -> Sequence[Part]:
     if not word("shard").search(clause):
         return ()
     shares = set(figures()["zero"][str(told.stage)])
-    said = {name for name, words in figures()["states"].items() if re.search(words, clause, re.IGNORECASE)}
+    said = {name for name, words in figures()["states"].items() if expression(words).search(clause)}
     if not said:
         return ()
     holds = not said & shares if word("denied").search(clause) else said == shares if word("only").search(clause) else said <= shares
@@ -376,7 +377,7 @@ def _common(clause: str, told: Told) -> Sequence[Part]:
     """What holds whatever the job (figures.toml, [[common]]): all of its words are said and none
     that it excludes."""
     for entry in figures()["common"]:
-        if all(re.search(words, clause, re.IGNORECASE) for words in entry["says"]) and not re.search(
+        if all(expression(words).search(clause) for words in entry["says"]) and not re.search(
             entry.get("unless", r"\d"), clause, re.IGNORECASE
         ):
             found = judged(clause, entry["holds"], {lang: entry[lang] for lang in LANGS})

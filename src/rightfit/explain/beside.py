@@ -29,6 +29,7 @@ from rightfit.explain.reasons import offload_text
 from rightfit.explain.rule_trials import measures_of
 from rightfit.explain.rules import all_rules, judge
 from rightfit.explain.trials import best_for, best_of, cost_text, need_on_one_card, where_text
+from rightfit.facts.expressions import Expression, expression
 from rightfit.facts.tables import says
 from rightfit.market.names import find_provider
 from rightfit.market.offers import OfferFilter
@@ -81,9 +82,9 @@ def _table() -> Mapping[str, Any]:
 
 
 @functools.cache
-def _patterns() -> Mapping[str, tuple[re.Pattern[str], ...]]:
+def _patterns() -> Mapping[str, tuple[Expression, ...]]:
     words = {key: entry.get("words", ()) for key, entry in _table()["questions"].items()}
-    return {key: tuple(re.compile(word, re.IGNORECASE) for word in listed) for key, listed in words.items()} | {"chart": chart_words()}
+    return {key: tuple(expression(word) for word in listed) for key, listed in words.items()} | {"chart": chart_words()}
 
 
 def _text(key: str, lang: Lang, **fields: Any) -> str:

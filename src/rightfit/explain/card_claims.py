@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rightfit import facts
 from rightfit.explain import claim_words, claims
 from rightfit.explain.statement_parts import Part, Reader, Told, both, figures, judged, word
+from rightfit.facts.expressions import Expression, expression
 from rightfit.messages import LANGS
 
 if TYPE_CHECKING:
@@ -43,9 +44,9 @@ def card_readers(catalog: Catalog) -> tuple[Reader, ...]:
 
 
 @functools.cache
-def _example() -> re.Pattern[str]:
+def _example() -> Expression:
     """What is named as an example: "(such as an A6000)"."""
-    return re.compile(figures()["words"]["example"], re.IGNORECASE)
+    return expression(figures()["words"]["example"])
 
 
 def cards_in(clause: str) -> list[tuple[str, ...]]:
@@ -152,7 +153,7 @@ def _size(column: str, unit: str) -> float:
 def _judge(clause: str, column: str, value: float, cards: Sequence[str], bound: str) -> Part:
     records = [facts.accelerators()[name] for name in cards]
     entry = figures()["columns"][column]
-    formats = [name for name, words in figures()["formats"].items() if re.search(words, clause, re.IGNORECASE)]
+    formats = [name for name, words in figures()["formats"].items() if expression(words).search(clause)]
     columns = [column] if column != "flops" else formats or ["bf16_flops", "fp16_flops"]
     what = {
         lang: entry[lang] if column != "flops" else " ".join([*(name.split("_")[0].upper() for name in formats), entry[lang]])
@@ -221,7 +222,7 @@ def _shown(column: str, value: float, lang: str) -> str:
 
 
 def _architecture(clause: str, told: Told) -> Sequence[Part]:
-    said = next((name for name, words in figures()["architectures"].items() if re.search(words, clause, re.IGNORECASE)), "")
+    said = next((name for name, words in figures()["architectures"].items() if expression(words).search(clause)), "")
     if not said or not told.cards:
         return ()
     card = facts.accelerators()[told.cards[-1]]
@@ -243,7 +244,7 @@ def _features(catalog: Catalog, clause: str, told: Told) -> Sequence[Part]:
     if not told.cards or not (claim_words.verb("lacks").search(clause) or claim_words.verb("supports").search(clause)):
         return ()
     parts, is_lack = [], False
-    for piece in re.split(word("conjunction"), clause) if _AMOUNT.search(clause) else [clause]:  # an amount of a feature is a figure
+    for piece in word("conjunction").split(clause) if _AMOUNT.search(clause) else [clause]:  # an amount of a feature is a figure
         if _AMOUNT.search(piece):
             continue
         is_lack = is_lack or bool(claim_words.verb("lacks").search(piece))

@@ -11,6 +11,7 @@ from typing import Any
 from rightfit import facts
 from rightfit.explain import quantities as q
 from rightfit.explain.messages import topic
+from rightfit.facts.expressions import Expression, either, expression
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
 
@@ -48,34 +49,31 @@ def _in(value: Any, lang: Lang) -> str:
 
 
 @functools.cache
-def words_of(group: str) -> re.Pattern[str]:
+def words_of(group: str) -> Expression:
     """All words of a group of data/claims.toml as one pattern whose groups are numbered by word."""
     return any_of(word for words in table()[group].values() for word in words)
 
 
 @functools.cache
-def word_pattern(words: tuple[str, ...]) -> re.Pattern[str]:
+def word_pattern(words: tuple[str, ...]) -> Expression:
     """Any of these words."""
     return any_of(words)
 
 
 @functools.cache
-def no_claim() -> re.Pattern[str]:
+def no_claim() -> Expression:
     """How a line begins that claims nothing."""
-    return re.compile(rf"(?:{any_of(table()['lines']['no_claims']).pattern})\s*[:：]", re.IGNORECASE)
+    return expression(rf"(?:{any_of(table()['lines']['no_claims']).pattern})\s*[:：]")
 
 
 @functools.cache
-def verb(name: str) -> re.Pattern[str]:
+def verb(name: str) -> Expression:
     """The words of a verb of data/claims.toml."""
     return any_of(table()["verbs"][name])
 
 
-def any_of(words: Iterable[str]) -> re.Pattern[str]:
-    def written(word: str) -> str:
-        return rf"(?<![A-Za-z0-9]){re.escape(word)}(?![A-Za-z0-9])" if word.isascii() else re.escape(word)
-
-    return re.compile("|".join(written(word) for word in sorted(words, key=len, reverse=True)), re.IGNORECASE)
+def any_of(words: Iterable[str]) -> Expression:
+    return expression(either(words, lambda word: ("(?<![A-Za-z0-9])", "(?![A-Za-z0-9])") if word.isascii() else ("", "")))
 
 
 def named(group: str, text: str) -> str:

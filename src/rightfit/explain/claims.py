@@ -21,6 +21,7 @@ from rightfit.explain.claim_words import Judged, any_of, both, cards_of, job_tex
 from rightfit.explain.factor_claims import factor_claim
 from rightfit.explain.fit_claims import fits, need_claim
 from rightfit.explain.trials import best_of, cost_text, where_text
+from rightfit.facts.expressions import expression
 from rightfit.market import server_names
 from rightfit.market.names import find_provider, provider_display
 from rightfit.market.offers import OfferFilter
@@ -148,7 +149,7 @@ def is_exclusive(said: str) -> bool:
 def only_one(said: str, catalog: Catalog) -> Judged | None:
     """ "Only H100 supports FP8": whether the cards that it names have a feature, and they alone."""
     entry = table()["only"]
-    matches = (re.fullmatch(words, said, re.IGNORECASE) for words in entry["words"]) if is_exclusive(said) else ()
+    matches = (expression(words).fullmatch(said) for words in entry["words"]) if is_exclusive(said) else ()
     for found in (match for match in matches if match):
         feature, named_cards = named("features", found["told"]), [facts.match_accelerators(one) for one in _listed(found["first"])]
         if not feature or feature == "rdma" or not named_cards or not all(named_cards):
@@ -413,7 +414,7 @@ def _faster(said: str, catalog: Catalog) -> Judged | None:
 
 def _as_fast(said: str, _: Catalog) -> Judged | None:
     """ "A100 速度和 T4 差不多", "an L4 is as fast as a T4": two cards whose speeds are near."""
-    found = next((match for words in table()["equals"]["words"] if (match := re.fullmatch(words, said, re.IGNORECASE))), None)
+    found = next((match for words in table()["equals"]["words"] if (match := expression(words).fullmatch(said))), None)
     cards = [facts.match_accelerators(found[name].strip()) for name in ("first", "second")] if found else []
     if not cards or not all(cards):
         return None
@@ -427,7 +428,7 @@ def _compared(said: str, _: Catalog) -> Judged | None:
     """ "T4 draws less power than V100", "A100 显存比 V100 大": two cards by a figure of theirs."""
     for row in table()["comparisons"]:
         for pattern in row["words"]:
-            found = re.fullmatch(pattern, said, re.IGNORECASE)
+            found = expression(pattern).fullmatch(said)
             names = [facts.match_accelerators(found[name].strip()) for name in ("first", "second")] if found else []
             if not names or not all(names):
                 continue

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from rightfit.explain.listings import volume_text
 from rightfit.explain.market_statements import judge_statement
 from rightfit.explain.messages import topic
 from rightfit.explain.trials import need_on_one_card
+from rightfit.facts.expressions import Expression, expression
 from rightfit.messages import LANGS, Lang
 from rightfit.planner.typical import decide
 
@@ -30,9 +30,9 @@ def _table() -> Mapping[str, Any]:
 
 
 @functools.cache
-def chart_words() -> tuple[re.Pattern[str], ...]:
+def chart_words() -> tuple[Expression, ...]:
     """How people ask for the charts."""
-    return tuple(re.compile(word, re.IGNORECASE) for word in _table()["asked"]["words"])
+    return tuple(expression(word) for word in _table()["asked"]["words"])
 
 
 def chart_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:

@@ -19,6 +19,7 @@ from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import Judged, cards_of
 from rightfit.explain.messages import topic
 from rightfit.explain.trials import best_for
+from rightfit.facts.expressions import Expression, expression
 from rightfit.market.names import provider_display
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
@@ -43,19 +44,19 @@ class _Side:
 
 
 @functools.cache
-def _word(name: str) -> re.Pattern[str]:
-    return re.compile(topic("factors")["words"][name], re.IGNORECASE)
+def _word(name: str) -> Expression:
+    return expression(topic("factors")["words"][name])
 
 
 @functools.cache
-def _aspects() -> tuple[tuple[re.Pattern[str], str, bool], ...]:
+def _aspects() -> tuple[tuple[Expression, str, bool], ...]:
     rows = topic("factors")["aspects"].values()
-    return tuple((re.compile(row["words"], re.IGNORECASE), row["of"], row["more"]) for row in rows)
+    return tuple((expression(row["words"]), row["of"], row["more"]) for row in rows)
 
 
 @functools.cache
-def _factors() -> tuple[tuple[re.Pattern[str], str], ...]:
-    return tuple((re.compile(row["words"], re.IGNORECASE), row["kind"]) for row in topic("factors")["factors"])
+def _factors() -> tuple[tuple[Expression, str], ...]:
+    return tuple((expression(row["words"]), row["kind"]) for row in topic("factors")["factors"])
 
 
 def _both(key: str, **fields: Any) -> dict[Lang, str]:

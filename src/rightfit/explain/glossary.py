@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit.explain.messages import topic
 from rightfit.explain.rule_match import folded
+from rightfit.facts.expressions import Expression, either, expression
 from rightfit.messages import LANGS, Lang
 
 if TYPE_CHECKING:
@@ -99,10 +100,9 @@ _MEANING = re.compile(
 
 
 @functools.cache
-def _words() -> re.Pattern[str]:
+def _words() -> Expression:
     """Every word of every term, the longest first."""
-    words = sorted((word for entry in glossary().values() for word in entry["words"]), key=len, reverse=True)
-    return re.compile("|".join(map(_bound, words)), re.IGNORECASE)
+    return expression(either((word for entry in glossary().values() for word in entry["words"]), _edges, _spaced))
 
 
 def _name_of(spoken: str) -> str:
@@ -115,11 +115,14 @@ def _names() -> Mapping[str, str]:
     return {"".join(word.split()).casefold(): name for name, entry in glossary().items() for word in entry["words"]}
 
 
-def _bound(word: str) -> str:
-    """A word where it stands alone; between Latin and Chinese letters there may be a blank."""
-    parts = [re.escape(part.strip()) for part in re.findall(r"[\u4e00-\u9fff]+|[^\u4e00-\u9fff]+", word)]
-    start = r"(?<![A-Za-z0-9])" if word[0].isascii() else ""
-    return start + r"\s*".join(parts) + (r"(?![A-Za-z0-9])" if word[-1].isascii() else "")
+def _edges(word: str) -> tuple[str, str]:
+    """A word stands alone."""
+    return r"(?<![A-Za-z0-9])" if word[0].isascii() else "", r"(?![A-Za-z0-9])" if word[-1].isascii() else ""
+
+
+def _spaced(word: str) -> str:
+    """Between Latin and Chinese letters there may be a blank."""
+    return r"\s*".join(re.escape(part.strip()) for part in re.findall("[一-鿿]+|[^一-鿿]+", word))
 
 
 def _asked_terms(query: str) -> list[str]:

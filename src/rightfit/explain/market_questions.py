@@ -22,6 +22,7 @@ from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claims import faster_text
 from rightfit.explain.messages import topic
+from rightfit.facts.expressions import Expression, expression
 from rightfit.messages import LANGS, Lang
 from rightfit.units import GIB, HOURS_PER_MONTH
 
@@ -46,8 +47,8 @@ def _table() -> Mapping[str, Any]:
 
 
 @functools.cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile("|".join(_table()["words"][name]), re.IGNORECASE)
+def _pattern(name: str) -> Expression:
+    return expression("|".join(_table()["words"][name]))
 
 
 def _text(key: str, lang: Lang, **fields: Any) -> str:
@@ -159,7 +160,7 @@ def way_to_pay(sentence: str, catalog: Catalog) -> CheckResult | None:
     from rightfit.explain.market_statements import judge_statement
     from rightfit.units import parse_duration
 
-    ways = [name for name, words in _table()["ways"].items() if re.search(words, sentence, re.IGNORECASE)]
+    ways = [name for name, words in _table()["ways"].items() if expression(words).search(sentence)]
     if (daily := hours_a_day(sentence)) and ways == ["reserved"] and _pattern("pays").search(sentence):
         ways = ["on-demand", "reserved"]  # 每天用 8 小时，包月划算吗
     elif len(ways) == 1 and _pattern("suits").search(sentence):
@@ -226,7 +227,7 @@ def daily_claim(sentence: str, catalog: Catalog) -> CheckResult | None:
     if not (daily := hours_a_day(sentence)) or pays is None:
         return None
     said = {
-        name: max((one.end() for one in re.finditer(words, sentence[: pays.start()], re.IGNORECASE)), default=-1)
+        name: max((one.end() for one in expression(words).finditer(sentence[: pays.start()])), default=-1)
         for name, words in _table()["ways"].items()
     }
     way = max(said, key=lambda name: said[name])
@@ -327,7 +328,7 @@ def _hours(sentence: str, told: Any) -> float:
         return round(daily * HOURS_PER_MONTH / 24.0, 1)
     if _pattern("month").search(sentence):
         return HOURS_PER_MONTH
-    every = next((hours for words, hours in _EVERY.items() if re.search(words, sentence, re.IGNORECASE)), 0.0)
+    every = next((hours for words, hours in _EVERY.items() if expression(words).search(sentence)), 0.0)
     return every or (parse_duration(str(told)) / 3600.0 if told else 1.0)
 
 

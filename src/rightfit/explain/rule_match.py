@@ -21,6 +21,7 @@ from pathlib import Path
 from rightfit.explain.messages import say
 from rightfit.explain.rule_measures import REASONS
 from rightfit.explain.rules import RuleOfThumb, all_rules
+from rightfit.facts.expressions import Expression, either, expression
 from rightfit.messages import LANGS
 from rightfit.records import dataclass
 
@@ -151,9 +152,9 @@ def sense(text: str) -> Sense:
 
 
 @functools.cache
-def _directions() -> dict[int, re.Pattern[str]]:
+def _directions() -> dict[int, Expression]:
     known = tomllib.loads((_DATA / "concepts.toml").read_text(encoding="utf-8"))["directions"]
-    return {sign: re.compile(known[name], re.IGNORECASE) for name, sign in (("equal", 0), ("less", -1), ("more", 1))}
+    return {sign: expression(known[name]) for name, sign in (("equal", 0), ("less", -1), ("more", 1))}
 
 
 def _compared(text: str) -> dict[str, int]:
@@ -241,11 +242,8 @@ def _concepts() -> dict[str, str]:
 
 
 @functools.cache
-def _words() -> re.Pattern[str]:
-    def written(word: str) -> str:
-        return rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])" if word[0].isascii() and word[-1].isascii() else re.escape(word)
-
-    return re.compile("|".join(written(word) for word in sorted(_concepts(), key=len, reverse=True)))
+def _words() -> Expression:
+    return Expression(either(_concepts(), lambda word: ("(?<![a-z0-9])", "(?![a-z0-9])") if (word[0] + word[-1]).isascii() else ("", "")))
 
 
 @functools.cache

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rightfit.explain.messages import topic
+from rightfit.facts.expressions import Expression, expression
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
 
@@ -59,9 +60,9 @@ def figures() -> Mapping[str, Any]:
 
 
 @functools.cache
-def word(name: str) -> re.Pattern[str]:
+def word(name: str) -> Expression:
     """The words of an entry of [words]."""
-    return re.compile(figures()["words"][name], re.IGNORECASE)
+    return expression(figures()["words"][name])
 
 
 def both(key: str, **fields: Any) -> dict[Lang, str]:

@@ -23,6 +23,7 @@ from rightfit.explain.claim_words import NAMED_SERVER
 from rightfit.explain.glossary import with_figures
 from rightfit.explain.messages import topic
 from rightfit.explain.yes_or_no import is_question
+from rightfit.facts.expressions import Expression, expression
 from rightfit.messages import LANGS, Lang
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ _Fields = dict[Lang, dict[str, str]]
 
 
 @functools.cache
-def _class(name: str) -> re.Pattern[str]:
-    return re.compile(topic("topic_questions")["classes"][name], re.IGNORECASE)
+def _class(name: str) -> Expression:
+    return expression(topic("topic_questions")["classes"][name])
 
 
 def topic_question(sentence: str, catalog: Catalog, *, is_said: bool = False) -> CheckResult | None:

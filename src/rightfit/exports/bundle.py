@@ -13,11 +13,11 @@ from rightfit.exports.afterwards import FOLDER as THEN_FOLDER
 from rightfit.exports.afterwards import then_files, then_problem
 from rightfit.exports.bare_server import OPTIONAL_SECRETS
 from rightfit.exports.buckets import BUCKET, CLIENTS, OPT_IN_REGIONS, bucket_of, scheme_of, whole, whole_words
-from rightfit.exports.finding import found_by
+from rightfit.exports.finding import CLOUD_CLIENTS, found_by
 from rightfit.exports.job import COMMITMENTS, GB, SERVING_TASKS, Job
 from rightfit.exports.model_words import hub_id, own_folder
 from rightfit.exports.quoting import comment, in_quotes, shell
-from rightfit.exports.recipes import PRIVATE, Recipe, brings, has_recipe, here, launcher_of, recipe_of
+from rightfit.exports.recipes import PRIVATE, PROGRAM, Recipe, brings, has_recipe, here, launcher_of, program_of, recipe_of
 from rightfit.exports.registry import ALL, Files, Target, all_targets, find_target, most_usd
 from rightfit.exports.stack import ExportStack, shards_all, stack_name, stack_of, stack_problem
 from rightfit.exports.waiting import READY_FILE
@@ -75,13 +75,17 @@ CLUSTERS = ("kubernetes", "jobset", "kubeflow-trainjob", "kserve", "leaderworker
 
 def _way(job: Job, recipe: Recipe) -> str:
     """What one way of starting asks for."""
-    lines = [_program(recipe), *(_variable(job, name, about) for name, about in recipe.needs), _bucket(job, recipe)]
+    programs = {recipe.program[0]: recipe.program[1], **further_programs(job, recipe)}
+    lines = [
+        *(_program(name, install) for name, install in programs.items()),
+        *(_variable(job, name, about) for name, about in recipe.needs),
+        _bucket(job, recipe),
+    ]
     rents = recipe.target not in (*CLUSTERS, here(job))
     return "".join([*lines, *((_region(job), _quota(job)) if rents else ())])
 
 
-def _program(recipe: Recipe) -> str:
-    name, install = recipe.program
+def _program(name: str, install: str) -> str:
     return f"if command -v {name} >/dev/null 2>&1; then there {shell([name])}; else lacks {shell([f'the program {name}: {install}'])}; fi\n"
 
 
@@ -221,8 +225,10 @@ def _bucket(job: Job, recipe: Recipe | None) -> str:
     address = shell([whole(bucket_of(job.settings.bucket))]) if job.settings.bucket else whole_words(job)
     program, install = CLIENTS[scheme]
     named = "" if job.settings.bucket else f'if [ -z "${{{BUCKET}:-}}" ]; then :\nel'  # said already
+    said = program == recipe.program[0] or program in further_programs(job, recipe)
+    lacking = ":" if said else f"lacks {shell([f'the program {program}: {install}'])}"
     return (
-        f"{named}if ! command -v {program} >/dev/null 2>&1; then lacks {shell([f'the program {program}: {install}'])}\n"
+        f"{named}if ! command -v {program} >/dev/null 2>&1; then {lacking}\n"
         f"elif {LISTS[scheme]} {address} >/dev/null 2>&1; then there bucket\n"
         f"else lacks {shell([f'the bucket {job.settings.bucket or BUCKET}: it is not there, or these keys may not read it'])}; fi\n"
     )
@@ -533,8 +539,10 @@ def _needs(job: Job, recipe: Recipe) -> list[str]:
     """Programs, variables and data, one a line."""
     name, install = recipe.program
     lines = [f"- the program `{name}`: `{install}`"]
-    typed = set() if job.is_service else {line.split()[0] for line in (*recipe.before, *recipe.result)} - {name}
-    lines += [f"- the program `{client}`, which copies to the bucket: `{how}`" for client, how in CLIENTS.values() if client in typed]
+    copies = {line.split()[0] for line in (*recipe.before, *recipe.result)} if not job.is_service else set()
+    for client, how in further_programs(job, recipe).items():
+        does = "copies to the bucket" if client in copies else "keeps the secrets, and knows some of what must be set"
+        lines.append(f"- the program `{client}`, which {does}: `{how}`")
     lines += [f"- `{variable}` in the environment: {about}" for variable, about in recipe.needs]
     if job.option.provider == "aws" and job.option.region in OPT_IN_REGIONS:
         lines.append(
@@ -544,6 +552,15 @@ def _needs(job: Job, recipe: Recipe) -> list[str]:
         columns = data_columns(job) if name == "data" else ""
         lines.append(f"- {about} in the folder `{name}/` beside this file{': ' + columns if columns else ''}")
     return lines
+
+
+def further_programs(job: Job, recipe: Recipe) -> dict[str, str]:
+    """Programs of clouds and stores that the lines of a way call beside its own, and where each is
+    had."""
+    asked = [set_line(job, name) for name, _ in recipe.needs]
+    lines = "\n".join((*asked, *recipe.before, *recipe.start, *recipe.result, *recipe.end))
+    every = dict((*CLIENTS.values(), *CLOUD_CLIENTS.values()))
+    return {name: how for name, how in every.items() if name != recipe.program[0] and re.search(rf"(?<![\w./-]){name} ", lines)}
 
 
 def set_line(job: Job, name: str) -> str:
@@ -584,7 +601,8 @@ def typed_for(job: Job, target: Target, files: Files) -> str:
     """What to type in the target's folder, a command a line; "" where its files are read
     by something else."""
     scripts = [f"sh {path}" for path in files if path.endswith(".sh") and "/" not in path and path != READY_FILE]
-    return (target.run or _RUNS.get(target.name) or next(iter(scripts), "")).replace("NAME", job.name)
+    typed = (target.run or _RUNS.get(target.name) or next(iter(scripts), "")).replace("NAME", job.name)
+    return typed.replace(PROGRAM, program_of(job)) if PROGRAM in typed else typed
 
 
 def start_of(job: Job, name: str, files: Files, plan: str) -> str:

@@ -32,7 +32,7 @@ from rightfit.exports.finding import CLOUD_CLIENTS, found_by, stored, vault_need
 from rightfit.exports.job import DATA_FOLDER, Job
 from rightfit.exports.model_words import MODEL_FOLDER, hub_id, own_folder
 from rightfit.exports.quoting import comment, shell
-from rightfit.exports.stack import stack_name, stack_of
+from rightfit.exports.stack import stack_name, stack_of, stack_problem
 from rightfit.exports.targets import cloudformation, dstack, inference_gateways, provider_cli
 from rightfit.exports.waiting import READY_FILE, RUN, RUN_FILE, RUN_MARK, terraform_place
 from rightfit.messages import Message
@@ -591,8 +591,18 @@ def here(job: Job) -> str:
     return "" if job.is_service else stack_name(job).replace("_", "-")
 
 
+PROGRAM = "PROGRAM"
+"""In what to type: the script of the plan's own program, from the top of the bundle."""
+
+
+def program_of(job: Job) -> str:
+    """The folder and script of the program that launchers start."""
+    script = "run.sh" if not stack_problem(job) and "run.json" in stack_of(job).files else "train.sh"
+    return f"{stack_name(job).replace('_', '-')}/{script}"
+
+
 def _here(job: Job) -> Recipe:
-    script = "run.sh" if "run.json" in stack_of(job).files else "train.sh"
+    script = program_of(job).rpartition("/")[2]
     need = secret_needs(job, stack_of(job).secrets)
     before = ("python3 -m venv ../env", ". ../env/bin/activate", *(line for line in stack_of(job).setup if line.startswith("pip ")))
     result = (f"mkdir -p {RESULT}", f"cp -r ../{job.name}/. {RESULT}/")

@@ -15,7 +15,7 @@ from rightfit import reach, units
 from rightfit.errors import AmbiguousNameError, InputError, RightfitError, UnknownNameError
 from rightfit.facts import bundled, tables
 from rightfit.facts.bundled import IndexEntry
-from rightfit.facts.engine_releases import model_class
+from rightfit.facts.engine_releases import ModelClass, model_class, numbers
 from rightfit.facts.records import Model, OtherModel, TransformerArchitecture
 from rightfit.messages import Message
 
@@ -189,9 +189,27 @@ _TEXT_WORKS = ("decoder", "encoder", "embedding", "vlm")
 def is_beside_weights(model: str) -> bool:
     """Whether no release of Transformers has the class of a model, whose own code would have to
     run."""
-    found = resolve_offline(model)
-    known = model_class(*(name for name in (hub_repository(model, found), str(found.record.name) if found else "") if "/" in name))
+    known = _class_of(model)
     return known is not None and bool(known.architecture) and not known.transformers
+
+
+def _class_of(model: str) -> ModelClass | None:
+    found = resolve_offline(model)
+    return model_class(*(name for name in (hub_repository(model, found), str(found.record.name) if found else "") if "/" in name))
+
+
+EXPERTS_APART = "4.57.1"
+"""The last Transformers in use that keeps experts as layers, which 4-bit bases are packed by."""
+
+
+@functools.lru_cache(maxsize=1024)
+def stacks_experts(model: str) -> bool:
+    """Whether a model has experts, and only a Transformers that keeps them as stacked weights has
+    its class."""
+    found, known = resolve_offline(model), _class_of(model)
+    return (
+        getattr(found and found.record, "num_experts", 0) > 1 and known is not None and numbers(known.transformers) > numbers(EXPERTS_APART)
+    )
 
 
 def has_program(task: str, model: str, work: str, method: str, *, vendor: str, spread: str = "ddp") -> bool:
@@ -201,6 +219,8 @@ def has_program(task: str, model: str, work: str, method: str, *, vendor: str, s
     "offload"). Nothing of ours trains a class whose code lies beside the
     weights."""
     if task in ("train", "finetune") and work in _TEXT_WORKS and is_beside_weights(model):
+        return False
+    if work == "vlm" and method == "qlora" and stacks_experts(model):  # what packs them trains on text alone
         return False
     return any(
         task in row["tasks"].split("|")

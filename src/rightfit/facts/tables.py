@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from rightfit.errors import InputError, UnknownNameError
+from rightfit.facts.expressions import Expression, either, expression, needs
 from rightfit.messages import Message
 from rightfit.records import dataclass
 
@@ -289,41 +290,16 @@ def constant_group(room: str, group: str) -> Mapping[str, float]:
 
 # ---- Tables whose rows are found by a pattern of a name.
 
-#: The letters that every match of a pattern begins with; none where a group, a choice or an
-#: optional letter comes first.
-_BEGINNING = re.compile(r"\w*(?![?*{|])")
-
 
 @functools.cache
-def _patterns(name: str) -> tuple[tuple[str, Mapping[str, str]], ...]:
-    """The rows of a pattern table, each with the letters that a text must contain to match it."""
-    return tuple((beginning(row["pattern"]), row) for row in table(name))
-
-
-def beginning(pattern: str) -> str:
-    """Letters, in lower case, that every text which matches `pattern` contains; "" where none can
-    be told at a glance."""
-    depth, letters = 0, _BEGINNING.match(pattern)
-    for sign in re.sub(r"\\.|\[[^]]*\]", "", pattern):
-        depth += (sign == "(") - (sign == ")")
-        if sign == "|" and not depth:
-            return ""
-    return letters[0].lower() if letters else ""
-
-
-@functools.cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+def _patterns(name: str) -> tuple[tuple[Expression, Mapping[str, str]], ...]:
+    """The rows of a pattern table, each with its pattern."""
+    return tuple((expression(row["pattern"]), row) for row in table(name))
 
 
 def matches(table: str, text: str, *, whole: bool) -> Iterator[tuple[re.Match[str], Mapping[str, str]]]:
-    """Every row that matches. Most rows are told apart by their first letters: compiling all
-    patterns costs a cold start 15 ms."""
-    small = text.lower()
-    for letters, row in _patterns(table):
-        if letters not in small:
-            continue
-        pattern = _compiled(row["pattern"])
+    """Every row that matches."""
+    for pattern, row in _patterns(table):
         if match := pattern.fullmatch(text) if whole else pattern.search(text):
             yield match, row
 
@@ -387,8 +363,16 @@ class Word(NamedTuple):
 def name_pattern(name: str) -> str:
     """A name as a whole word, where a blank or hyphen stands for either or nothing; a
     Chinese one anywhere."""
-    escaped = re.escape(name).replace(r"\ ", r"[\s-]?").replace(r"\-", r"[\s-]?")
-    return f"{_NAME_EDGES[0]}{escaped}{_NAME_EDGES[1]}" if name.isascii() else escaped
+    return f"{_NAME_EDGES[0]}{_name(name)}{_NAME_EDGES[1]}" if name.isascii() else _name(name)
+
+
+def _name(name: str) -> str:
+    return re.escape(name).replace(r"\ ", r"[\s-]?").replace(r"\-", r"[\s-]?")
+
+
+def any_name(names: Iterable[str]) -> str:
+    """Any of the names, the longest first."""
+    return either(names, lambda name: _NAME_EDGES if name.isascii() else ("", ""), _name)
 
 
 @functools.cache
@@ -419,9 +403,20 @@ def spelled(name: str, text: str) -> str:
 
 
 @functools.cache
-def shape(name: str, text: str, *, ignore_case: bool = False) -> re.Pattern[str]:
-    """A shape, compiled."""
-    return re.compile(spelled(name, text), re.IGNORECASE if ignore_case else 0)
+def shape(name: str, text: str, *, ignore_case: bool = False) -> Expression:
+    """A shape as an expression."""
+    return Expression(
+        functools.partial(spelled, name, text),
+        ignore_case=ignore_case,
+        needs=functools.partial(needs, text, functools.partial(_any_of, name)),
+    )
+
+
+@functools.cache
+def _any_of(name: str, chosen: str) -> frozenset[str]:
+    """What a word of a list needs."""
+    found = [needs(word.pattern, functools.partial(_any_of, name)) for word in words(name, chosen)]
+    return frozenset[str]().union(*found) if all(found) else frozenset()
 
 
 def occurs(pattern: str, text: str) -> bool:
@@ -456,10 +451,9 @@ def spelled_meanings(name: str, chosen: str) -> tuple[tuple[str, str], ...]:
 
 
 @functools.cache
-def meanings(name: str, chosen: str, *, ignore_case: bool = False) -> tuple[tuple[re.Pattern[str], str], ...]:
-    """The same, compiled."""
-    flags = re.IGNORECASE if ignore_case else 0
-    return tuple((re.compile(pattern, flags), meaning) for pattern, meaning in spelled_meanings(name, chosen))
+def meanings(name: str, chosen: str, *, ignore_case: bool = False) -> tuple[tuple[Expression, str], ...]:
+    """The same as expressions."""
+    return tuple((Expression(pattern, ignore_case=ignore_case), meaning) for pattern, meaning in spelled_meanings(name, chosen))
 
 
 def meaning(name: str, chosen: str, text: str, *, ignore_case: bool = False) -> str:

@@ -8,6 +8,7 @@ import re
 import tomllib
 from typing import Any
 
+from rightfit.facts.expressions import Expression, expression
 from rightfit.market.packed_tables import data_bytes
 
 #: What parts a statement into clauses: a denial holds within its own.
@@ -21,13 +22,13 @@ def _table() -> dict[str, Any]:
 
 
 @functools.cache
-def _denied() -> tuple[tuple[re.Pattern[str], str], ...]:
-    return tuple((re.compile(pattern, re.IGNORECASE), meant) for pattern, meant in _table()["denied"])
+def _denied() -> tuple[tuple[Expression, str], ...]:
+    return tuple((expression(pattern), meant) for pattern, meant in _table()["denied"])
 
 
 @functools.cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(_table()[name], re.IGNORECASE)
+def _pattern(name: str) -> Expression:
+    return expression(_table()[name])
 
 
 def affirmed(text: str) -> str | None:

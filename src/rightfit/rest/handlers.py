@@ -18,6 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from rightfit import __version__
 from rightfit.errors import InputError
 from rightfit.explain.messages import json_bytes
+from rightfit.facts.tables import constant_group
 from rightfit.market.offers import today
 from rightfit.messages import Lang, Message
 from rightfit.records import dataclass
@@ -356,7 +357,7 @@ async def save_measurement(desk: Desk, asked: Asked) -> Response:
     if found is None:
         raise InputError(Message("rest.no_plan"), field="plan_id")
     document = found["document"]
-    await desk.apart(lambda: _check_figure(document, values["option"], values["figure"]))
+    await desk.apart(lambda: _check_figure(document, values["option"], values["figure"], values["value"]))
     if not values["remark"].isprintable():
         raise InputError(Message("rest.remark_control"), field="remark")
     saved = await desk.stored(lambda store: store.save_measurement(**values))
@@ -365,17 +366,25 @@ async def save_measurement(desk: Desk, asked: Asked) -> Response:
     return Response(json_bytes(saved), status_code=201, media_type=_JSON)
 
 
-def _check_figure(document: Any, rank: int, figure: str) -> None:
-    """The option must be one of the plan's, and the figure one of its estimate."""
+def _check_figure(document: Any, rank: int, figure: str, value: float) -> None:
+    """The option must be one of the plan's, the figure one of its estimate, and the value one that
+    can have been measured: no further from the estimate than evidence may be."""
     from rightfit.errors import UnknownNameError
     from rightfit.exports import plan_document
     from rightfit.workload.vocabulary import nearest_words
 
-    known = list(plan_document(document).option(rank).estimate)
+    estimate = plan_document(document).option(rank).estimate
+    known = list(estimate)
     if figure not in known:
         near = nearest_words(figure, known, count=2)
         raise UnknownNameError(
             "figure", figure, nearest=near, allowed=Message("names.allowed_words", names=", ".join(known)), field="figure"
+        )
+    rule, said = constant_group("measure", "evidence"), float(estimate[figure].mid)
+    least, most = said / rule["most_slower"], said * rule["most_slower"]
+    if said > 0 and not least <= value <= most:
+        raise InputError(
+            Message("rest.impossible_figure", figure=figure, value=f"{value:g}", low=f"{least:.3g}", high=f"{most:.3g}"), field="value"
         )
 
 

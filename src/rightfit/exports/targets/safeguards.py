@@ -445,6 +445,6 @@ SPOT_RECOVERY = Target(
     spot_recovery_write,
     _spot_recovery_refuses,
     checked_by="shellcheck; runs against a local server that speaks as the cloud's metadata does, with a stand-in for its copying program",
-    run="sh start.sh sh ../TRAINING-TARGET/train.sh",
+    run="sh start.sh sh ../PROGRAM",
     works=("train",),
 )

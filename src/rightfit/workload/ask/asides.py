@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import functools
 import itertools
-import re
 
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.facts.engines import published_format
+from rightfit.facts.expressions import Expression
 from rightfit.messages import Message
 from rightfit.units import parse_count, parse_money
 from rightfit.workload.ask import grammar
@@ -24,7 +24,7 @@ _REQUEST_TOKENS = 1000.0
 
 
 @functools.cache
-def _shape(text: str) -> re.Pattern[str]:
+def _shape(text: str) -> Expression:
     return grammar.shape(text)
 
 

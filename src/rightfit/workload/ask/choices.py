@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from rightfit import facts
 from rightfit.facts import engines, tables
 from rightfit.facts.classical import classical_model
+from rightfit.facts.expressions import Expression
 from rightfit.messages import Message
 from rightfit.units import parse_data
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.figured import reads_pages
 from rightfit.workload.ask.sentence import Reading, Sentence
 
-_CHOICES: tuple[tuple[str, Mapping[str, re.Pattern[str]]], ...] = (
+_CHOICES: tuple[tuple[str, Mapping[str, Expression]], ...] = (
     ("purchase", grammar.PURCHASES),
     ("method", grammar.TUNING_METHODS),
     ("update", grammar.UPDATES),
@@ -63,7 +64,7 @@ def _read_unquantized(sentence: Sentence) -> None:
             return
 
 
-def _read_choice(sentence: Sentence, option: str, choices: Mapping[str, re.Pattern[str]]) -> None:
+def _read_choice(sentence: Sentence, option: str, choices: Mapping[str, Expression]) -> None:
     for value, pattern in choices.items():
         match = pattern.search(sentence.text)
         if match is None:

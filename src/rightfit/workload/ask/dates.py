@@ -9,6 +9,7 @@ import datetime
 import re
 
 from rightfit.facts import tables
+from rightfit.facts.expressions import Expression
 from rightfit.messages import Message
 from rightfit.units import parse_count
 from rightfit.workload.ask import grammar
@@ -32,7 +33,7 @@ _WINDOW = grammar.shape(
     r"{window_start}?\s*(?<![\d:])(?P<from>\d{1,2})(?::00)?\s?(?P<half>{half_of_day})?\s?{window_joint}\s?(?P<to>\d{1,2})(?::00)?\s?(?P<other>{half_of_day})(?![a-z])"
     r"|(?:从)?(?P<when>{night_zh})?(?:的)?\s*(?P<first>\d{1,2}|[零一二两三四五六七八九十]{1,3})\s*点(?:钟)?\s*(?:到|至|-|~)\s*{next_day_zh}?(?P<then>{dawn_zh})?\s*(?P<last>\d{1,2}|[零一二两三四五六七八九十]{1,3})\s*点(?:钟)?(?:之?间)?"
 )
-_LEARNS = re.compile("|".join(grammar.STRONG[task].pattern for task in ("train", "finetune")), re.IGNORECASE)
+_LEARNS = Expression("|".join(grammar.STRONG[task].pattern for task in ("train", "finetune")), ignore_case=True)
 _EACH_DAY = grammar.shape("(?<![a-z])(?:{each_day})(?![a-z])|{each_day_zh}")
 _ONCE_A_DAY = grammar.shape("(?<![a-z]){once_a_day}(?![a-z])|{once_a_day_zh}")
 _NIGHTLY = grammar.shape("(?<![a-z]){each_night}(?![a-z])|{each_night_zh}")

@@ -11,6 +11,7 @@ import re
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.facts import tables
+from rightfit.facts.expressions import Expression
 from rightfit.messages import Message
 from rightfit.units import (
     HOURS_PER_MONTH,
@@ -49,7 +50,7 @@ _HEADS = grammar.shape(r"(?P<en>{amount})\s*(?:[a-z-]+\s)?{people}(?![a-z])|(?P<
 _TOGETHER = grammar.shape(r"[\s,]*(?:{who_are}\s)?{together}(?![a-z])|[\s，,]*{together_zh_share}(?!\s*(?:人数)?{is}\d)")
 _AT_ONCE = grammar.shape(r"{together}(?![a-z])|{concurrency}|{at_once_en}|{concurrency_zh}|{at_once_zh}|{together_zh_share}")
 _IN_FLIGHT, _NO_FLIGHT = grammar.shape("{in_flight}"), grammar.shape("{in_flight_no}")
-_REQUESTS = re.compile(r"(?<![a-z])requests?(?![a-z])|请求", re.IGNORECASE)
+_REQUESTS = Expression(r"(?<![a-z])requests?(?![a-z])|请求", ignore_case=True)
 _CLIPS = grammar.shape(
     r"(?:(?P<count>{amount})\s+)?(?P<seconds>{digits})[\s-]?{second_en}(?:[\s-]long)?\s+(?:[a-z]+\s|\d+p\s){0,2}?{clip_name}(?![a-z])"
     r"|(?P<many>{amount})\s+(?:[a-z]+\s|\d+p\s){0,2}?{clip_name}(?:\s(?:{lasting}|each))*,?\s(?P<each>{digits})\s?{second_en}(?![a-z])(?:\s{apiece})*"

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from rightfit.errors import QuantityError
 from rightfit.facts import tables
+from rightfit.facts.expressions import Expression
 from rightfit.records import dataclass
 from rightfit.units import parse_count, parse_data
 from rightfit.workload.vocabulary import CLOUDS, COUNTRIES, DATA
@@ -28,11 +29,11 @@ class GrammarRule:
     """One way to say one option. `read` makes of the match what the option takes."""
 
     option: str
-    pattern: re.Pattern[str]
+    pattern: Expression
     read: Callable[[re.Match[str]], str]
 
 
-def shape(text: str) -> re.Pattern[str]:
+def shape(text: str) -> Expression:
     """A shape of the words of quantities, capitals or not."""
     return tables.shape(TABLE, text, ignore_case=True)
 
@@ -199,8 +200,8 @@ HYPERPARAMETER = shape(
     r"(?<![A-Za-z_]){hyperparameter}{is}\d[\d.,]*(?:e[+-]?\d+)?%?(?![\w%])|(?<![\w.])\d[\d.]*(?:e[+-]?\d+)?%?\s(?:of\s)?{hyperparameter}(?![A-Za-z])"
 )
 """Settings that change no figure."""
-DEADLINE_WORDS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(rf"(?<![A-Za-z])(?:{pattern})(?![A-Za-z])", re.IGNORECASE), value)
+DEADLINE_WORDS: tuple[tuple[Expression, str], ...] = tuple(
+    (Expression(rf"(?<![A-Za-z])(?:{pattern})(?![A-Za-z])", ignore_case=True), value)
     for pattern, value in tables.spelled_meanings(TABLE, "deadline")
 )
 WEEKDAYS = {word.word: int(word.meaning) for days in ("weekday_en", "weekday_zh") for word in tables.words(TABLE, days)}
@@ -220,9 +221,9 @@ LIMITED = shape(
 HOURS = shape(r"{amount}\s*(?:{hour_en}|个?小时)")
 TURNS_SOUND = shape("{turns_sound}")
 ENGLISH_NUMBERS = {word.word: word.meaning for word in tables.words(TABLE, "english_number")}
-NUMBER_WORDS = re.compile(rf"(?<![\w-])({'|'.join(sorted(ENGLISH_NUMBERS, key=len, reverse=True))})(?![\w-])", re.IGNORECASE)
+NUMBER_WORDS = Expression(rf"(?<![\w-])({'|'.join(sorted(ENGLISH_NUMBERS, key=len, reverse=True))})(?![\w-])", ignore_case=True)
 HYPHENED_NUMBER = shape(rf"(?<![\w-])({'|'.join(sorted(ENGLISH_NUMBERS, key=len, reverse=True))})-({{hyphened_unit}})(?![\w])")
-HALF_SECOND = re.compile(r"(?<![A-Za-z])half a second(?![a-z])|半秒钟?", re.IGNORECASE)
+HALF_SECOND = Expression(r"(?<![A-Za-z])half a second(?![a-z])|半秒钟?", ignore_case=True)
 A_SECOND = shape(r"(?<![A-Za-z])({second_limit}\s)an?\s(?=second(?![a-z]))second")
 """A second as a limit: "under a second"."""
 KIND_OF_CARDS = shape(r"(?<![\w.,])(\d{1,3}|{english_number})\s(?:{card_condition}\s)+(?={card_maker}?[A-Za-z]?\d{2,4})")
@@ -235,9 +236,9 @@ KIND_OF_CARDS = shape(r"(?<![\w.,])(\d{1,3}|{english_number})\s(?:{card_conditio
 WORDS_TABLE = "choices"
 
 
-def pattern(names: Iterable[str]) -> re.Pattern[str]:
+def pattern(names: Iterable[str]) -> Expression:
     """Any of the names, the longest first."""
-    return re.compile("|".join(map(tables.name_pattern, sorted(names, key=len, reverse=True))), re.IGNORECASE)
+    return Expression(tables.any_name(names), ignore_case=True)
 
 
 def listed(chosen: str, table: str = WORDS_TABLE) -> list[str]:
@@ -245,7 +246,7 @@ def listed(chosen: str, table: str = WORDS_TABLE) -> list[str]:
     return [word.word for word in tables.words(table, chosen)]
 
 
-def _spelled(chosen: str, *, inflected: bool = False) -> dict[str, re.Pattern[str]]:
+def _spelled(chosen: str, *, inflected: bool = False) -> dict[str, Expression]:
     """Value -> pattern of its names; of verbs also their -ing."""
     names: dict[str, list[str]] = {}
     for word in tables.words(WORDS_TABLE, chosen):
@@ -314,7 +315,7 @@ KINDS_OF_DOMAIN = tables.senses("names", "domain")
 KINDS_OF_DATA = {word.word: word.meaning for word in tables.words("names", "kind_of_work")}
 
 
-def named_words() -> tuple[re.Pattern[str], ...]:
+def named_words() -> tuple[Expression, ...]:
     """The words for choices, which a name of a model must be longer than."""
     spelled = (METHODS, TUNING_METHODS, FRAMEWORKS, OPTIMIZERS, SHARDINGS, QUANTIZATIONS, PRECISIONS)
     return tuple(pattern for one in spelled for pattern in one.values())
@@ -334,7 +335,7 @@ BARE_SIZE = tables.shape(
 
 GENERIC_FAMILY = pattern(listed("generic_family", "names"))
 SIZE_UNITS = {"billion": "B", "million": "M", "trillion": "T"}
-SIZED_FAMILY = re.compile(rf"(?P<size>\d+(?:\.\d+)?\s?[BM])[\s-]?(?:param(?:eter)?s?[\s-])?(?:{GENERIC_FAMILY.pattern})", re.IGNORECASE)
+SIZED_FAMILY = Expression(rf"(?P<size>\d+(?:\.\d+)?\s?[BM])[\s-]?(?:param(?:eter)?s?[\s-])?(?:{GENERIC_FAMILY.pattern})", ignore_case=True)
 RESTATED_SIZE = tables.shape(
     "names",
     r"(?<![A-Za-z0-9.,])(?P<size>\d+(?:\.\d+)?)\s?(?P<unit>{size_unit_en}|{size_unit_zh})(?:[\s-]?(?P<said>{size_after}))?(?![A-Za-z0-9]|\s?{not_a_size})",
@@ -357,7 +358,7 @@ SOFT_AFTER = shape(r"(?P<others>(?:\s*{or_also}\s*(?-i:[A-Z])[\w.-]+){0,3})\s*\(
 SOFT_HEAD = shape(r"(?<![A-Za-z]){stands_in}\s+(?:the\s+)?$")
 """What somebody would like and need not have."""
 KEPT_HOME = shape(r"(?:{kept_in_zh}\s*{home_zh}|{not_abroad_zh})")
-_STORE = rf"(?P<store>{'|'.join(map(tables.name_pattern, sorted(OBJECT_STORES, key=len, reverse=True)))})"
+_STORE = rf"(?P<store>{tables.any_name(OBJECT_STORES)})"
 _PLACE = rf"(?P<place>{tables.spelled(WORDS_TABLE, _REGION_NAME + '|(?<![A-Za-z0-9_-]){azure_region}(?![A-Za-z0-9_-])')}|{CITY.pattern})"
 _UNCOUNTED = r"(?<![A-Za-z])(?<!\d )(?<!hours of )(?<!\d[kKmMbB] )(?<!million )(?<!thousand )(?<!billion )"
 _SELLER = rf"(?P<cloud>{CLOUD.pattern})"
@@ -492,16 +493,16 @@ MINUS = re.compile(r"(?:^|[^\w.,])-$")
 OPPOSITES = {("purchase", "spot"): "on-demand", ("method", "lora"): "full", ("method", "full"): "lora"}
 """What is meant where a word of a choice is denied."""
 CARD_COUNTS = {"单": 1, "双": 2, "single": 1, "dual": 2}
-COMPOUND_ZH = re.compile(
+COMPOUND_ZH = Expression(
     r"[一二两三四五六七八九十百]+万[一二两三四五六七八九]千(?:[一二两三四五六七八九]百)?|[一二两三四五六七八九]千[一二两三四五六七八九]百(?:[一二两三四五六七八九]十)?"
     r"|[一二两三四五六七八九]百[一二两三四五六七八九]十[一二三四五六七八九]?"
 )
 """Chinese numbers of several parts: 一万五千."""
 SOLID = re.compile(r"(?<![A-Za-z0-9_.])[2-4]D(?=\s[A-Za-z]|[\u4e00-\u9fff])")
 """Two, three or four dimensions, "3D U-Net": no days."""
-SPOKEN_ZH = re.compile(r"([一二两三四五六七八九])([万千百])([一二三四五六七八九])(?=[^一-鿿\w]|[元块以之左]|$)")
+SPOKEN_ZH = Expression(r"([一二两三四五六七八九])([万千百])([一二三四五六七八九])(?=[^一-鿿\w]|[元块以之左]|$)")
 """一万五 as people say 15,000."""
-ABOUT_SO_MANY = re.compile(r"(?<=[\d十百千万])[来多](?=[次条张个篇份页])")
+ABOUT_SO_MANY = Expression(r"(?<=[\d十百千万])[来多](?=[次条张个篇份页])")
 
 
 def chinese_number(text: str) -> str:

@@ -12,6 +12,7 @@ import functools
 import re
 
 from rightfit.facts import tables
+from rightfit.facts.expressions import Expression
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.names import family_words
 
@@ -29,17 +30,17 @@ _NUMERAL_ZH = re.compile(
 
 
 @functools.cache
-def _lists() -> tuple[frozenset[str], frozenset[str], frozenset[str], frozenset[str], re.Pattern[str]]:
+def _lists() -> tuple[frozenset[str], frozenset[str], frozenset[str], frozenset[str], Expression]:
     """(English words that carry nothing, soft ones, hard ones, soft Chinese ones, any Chinese one
     that is not hard, the longest first)."""
     names = ("filler_en", "soft_en", "hard_en", "soft_zh", "filler_zh")
     glue, soft, hard, soft_zh, glue_zh = (frozenset(word.casefold() for word in grammar.listed(name, "fillers")) for name in names)
-    known = re.compile("|".join(map(re.escape, sorted(soft_zh | glue_zh, key=len, reverse=True))))
+    known = Expression("|".join(map(re.escape, sorted(soft_zh | glue_zh, key=len, reverse=True))))
     return glue, soft, hard, soft_zh, known
 
 
 @functools.cache
-def _before() -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _before() -> tuple[Expression, Expression]:
     """(A word that the name of somebody follows: "for"; one that a means follows: "using".)"""
     heads = (r"(?<![A-Za-z]){before_somebody}\s+$", r"(?<![A-Za-z]){means}\s+(?:an?\s+|the\s+|some\s+)?$")
     somebody, means = (tables.shape("fillers", head, ignore_case=True) for head in heads)
@@ -125,20 +126,20 @@ def _weight(piece: str, before: str, after: str, *, is_shouted: bool) -> str:
 
 
 @functools.cache
-def _hard_zh() -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _hard_zh() -> tuple[Expression, Expression]:
     """(Demands, wherever they stand; words that deny where no longer word holds them.)"""
-    demands, denies = (re.compile("|".join(grammar.listed(name, "fillers"))) for name in ("hard_zh", "deny_zh"))
+    demands, denies = (Expression("|".join(grammar.listed(name, "fillers"))) for name in ("hard_zh", "deny_zh"))
     return demands, denies
 
 
 @functools.cache
-def _demands() -> tuple[frozenset[str], re.Pattern[str], re.Pattern[str]]:
+def _demands() -> tuple[frozenset[str], Expression, Expression]:
     """(English words that demand something, Chinese ones, a limit or an amount of money.)"""
     mild = frozenset(grammar.listed("mild", "fillers"))
     limits = grammar.shape(
         r"{money_sign}\s*\d|\d\s*{money_unit}|{most}|{at_least}|{within_after_zh}|(?<![A-Za-z]){limit_head}(?![A-Za-z])|{limit_tail_zh}"
     )
-    return _lists()[2] - mild, re.compile("|".join(word for word in grammar.listed("hard_zh", "fillers") if word not in mild)), limits
+    return _lists()[2] - mild, Expression("|".join(word for word in grammar.listed("hard_zh", "fillers") if word not in mild)), limits
 
 
 def demands(piece: str) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from rightfit import facts
 from rightfit.facts import bundled, resolve, tables
+from rightfit.facts.expressions import Expression
 from rightfit.records import dataclass
 from rightfit.workload.ask import grammar
 
@@ -194,7 +195,7 @@ def _algorithms(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 @functools.cache
-def _algorithm_pattern() -> re.Pattern[str]:
+def _algorithm_pattern() -> Expression:
     names = {name for row in facts.table("classical_models") for name in (row["name"], *row["aliases"].split(";"))}
     return grammar.pattern(name for name in names if (len(name) > 2 or not name.isascii()) and name not in _NO_ALGORITHM)
 
@@ -207,7 +208,7 @@ def _chinese_models(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 @functools.cache
-def _dataset_pattern() -> re.Pattern[str]:
+def _dataset_pattern() -> Expression:
     """Names of data sets that are long and odd enough to be meant."""
     names = {record.name for record in facts.datasets().values()}
     for row in facts.table("dataset_aliases"):
@@ -215,7 +216,7 @@ def _dataset_pattern() -> re.Pattern[str]:
     telling = sorted((name for name in names if len(name) >= 4 and name.casefold() not in _EVERYDAY_DATASETS), key=len, reverse=True)
     parts = [re.escape(name).replace(r"\ ", r"[\s-]?").replace(r"\-", r"[\s-]?") for name in telling]
     short = sorted({name.upper() for name in names if len(name) < 4 and any(char.isdigit() for char in name)})  # C4; c4 is a server
-    return re.compile(rf"(?<![A-Za-z0-9_/-])(?:{'|'.join(parts)}|(?-i:{'|'.join(short)})(?!\.\w))(?![A-Za-z0-9_/-])", re.IGNORECASE)
+    return Expression(rf"(?<![A-Za-z0-9_/-])(?:{'|'.join(parts)}|(?-i:{'|'.join(short)})(?!\.\w))(?![A-Za-z0-9_/-])", ignore_case=True)
 
 
 def relative(text: str) -> tuple[str, str]:

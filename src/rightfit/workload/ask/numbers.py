@@ -9,6 +9,7 @@ import re
 
 from rightfit.errors import InputError
 from rightfit.facts import tables
+from rightfit.facts.expressions import Expression
 from rightfit.messages import Message
 from rightfit.units import parse_count
 from rightfit.workload.ask import grammar
@@ -16,7 +17,7 @@ from rightfit.workload.ask.sentence import Sentence
 from rightfit.workload.ask.slips import mended
 
 _NEXT_ZH = {"万": "千", "千": "百", "百": "十"}
-_HALVES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+_HALVES: tuple[tuple[Expression, str], ...] = tuple(
     (grammar.shape(pattern), said)
     for pattern, said in (
         (r"(?<![\w.])(\d{1,2}|{english_number}) and a half (?=[a-z])", "{}.5 "),

@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 import re
 
+from rightfit.facts.expressions import Expression
 from rightfit.messages import Message
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.sentence import Sentence
@@ -22,14 +23,14 @@ _GAP = re.compile(rf"[ ,;.(（]*{_GONE}[ ,;.)）{_GONE}]*")
 
 
 @functools.cache
-def _error_shapes() -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _error_shapes() -> tuple[Expression, Expression]:
     """(A part of an error, the memory of the GPU in it.)"""
     capacity = r"{capacity_before}\s*(?P<before>{error_size})|(?P<after>{error_size})\s*{capacity_after}"
     return grammar.shape("{error_part}"), grammar.shape(capacity)
 
 
 @functools.cache
-def _checkpointing_shapes() -> tuple[tuple[re.Pattern[str], str], ...]:
+def _checkpointing_shapes() -> tuple[tuple[Expression, str], ...]:
     """How recomputation is named, each with what the option takes; the last says nothing of it."""
     texts = {
         r"{checkpointing_off}\s*{checkpointing}|{checkpointing}\s*{checkpointing_not}": "none",

@@ -1,0 +1,104 @@
+"""Expressions that are compiled only where a text holds what they need."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rightfit.facts import tables
+from rightfit.facts.expressions import Expression, either, needs
+from rightfit.workload.ask import understand
+
+DATA = Path(__file__).parents[1] / "data"
+SENTENCES = [
+    line.partition(" => ")[0] for file in sorted(DATA.glob("sentences*.txt")) for line in file.read_text(encoding="utf-8").splitlines()
+]
+EVERY = 50
+
+
+@pytest.mark.parametrize(
+    ("pattern", "needed"),
+    [
+        ("resnet-?50", {"resnet"}),
+        ("Nets?", {"net"}),
+        ("a|bc", {"a", "bc"}),
+        ("a|", set()),
+        ("(a|bb)ccc", {"ccc"}),
+        ("UNet(?:a|b)?", {"unet"}),
+        (r"x\|y", {"x|y"}),
+        (r"(?<![a-z])(?!no)(?P<name>card)s*(?=x)", {"card"}),
+        (r"\d+ (?:weeks?|days?)", {"week", "day"}),
+        (r"\d\s", set("0123456789")),
+        ("[个张]?[块卡]", {"块", "卡"}),
+        ("[a-z]+", set()),
+        ("(?:lora){0,2}", set()),
+        ("(?:lora){1,2}", {"lora"}),
+        ("(?P<a>x)(?(a)yy|zz)", {"x"}),
+        ("(?i:GPU)|显卡", {"gpu", "显卡"}),
+        ("µs", {"s"}),
+        (".*", set()),
+    ],
+)
+def test_what_a_pattern_needs(pattern: str, needed: set[str]) -> None:
+    assert needs(pattern) == needed
+
+
+def test_a_list_needs_one_of_its_words() -> None:
+    found = needs("{epoch}s*", lambda name: frozenset({"epoch", "轮"}) if name == "epoch" else frozenset())
+    assert found == {"epoch", "轮"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"), [("kiss", "KIſS"), ("in", "İN"), ("id", "ıd"), (r"\d+ GB", "٤٢ gb"), ("k80", "\u212a80"), ("[一-鿿]{2}X", "中文x")]
+)
+def test_letters_that_are_taken_for_others_are_found(pattern: str, text: str) -> None:
+    found = re.search(pattern, text, re.IGNORECASE)
+    assert found
+    assert Expression(pattern, ignore_case=True).search(text)[0] == found[0]  # type: ignore[index]
+
+
+def test_it_answers_as_the_expression_of_the_standard_library() -> None:
+    text, pattern = "two GPUs and 4 gpus", r"(\d) gpus"
+    for said in (text, "nothing"):
+        plain, ours = re.compile(pattern, re.IGNORECASE), Expression(pattern, ignore_case=True)
+        assert ours.findall(said) == plain.findall(said)
+        assert ours.sub("x", said) == plain.sub("x", said)
+        assert ours.subn("x", said) == plain.subn("x", said)
+        assert ours.split(said) == plain.split(said)
+        assert [one.span() for one in ours.finditer(said, 2)] == [one.span() for one in plain.finditer(said, 2)]
+        for way in ("search", "match", "fullmatch"):
+            assert bool(getattr(ours, way)(said, 13)) == bool(getattr(plain, way)(said, 13))
+
+
+def test_words_of_which_the_longest_counts() -> None:
+    pattern = either(["gpu", "gpu hour", "显卡"], lambda word: (r"\b", r"\b") if word.isascii() else ("", ""))
+    assert re.findall(pattern, "gpu hour, gpus, gpu, 两显卡") == ["gpu hour", "gpu", "显卡"]
+
+
+def test_no_expression_is_passed_over_that_matches(monkeypatch: pytest.MonkeyPatch) -> None:
+    passed = set[tuple[Expression, str]]()
+    asked = Expression.may_match
+
+    def noted(self: Expression, text: str) -> bool:
+        if not (may := asked(self, text)):
+            passed.add((self, text))
+        return may
+
+    monkeypatch.setattr(Expression, "may_match", noted)
+    for sentence in SENTENCES[::EVERY]:
+        understand(sentence)
+    assert len({expression for expression, _ in passed}) > 400
+    assert [(expression.pattern, text) for expression, text in passed if expression.compiled.search(text)] == []
+
+
+def test_words_of_every_table_need_what_they_hold() -> None:
+    wrong = []
+    for file in (tables.DATA / "words").glob("*.csv"):
+        for words in tables.lists(file.stem).values():
+            for word in words:
+                plain = re.fullmatch(r"[A-Za-z一-鿿 ]+", word.word)
+                if plain and needs(word.pattern) - {part.lower() for part in word.word.split(" ")} - {word.word.lower()}:
+                    wrong.append(word)
+    assert wrong == []
