@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +23,7 @@ from typical_plans import COMMON, FURTHER, OTHER_KINDS, WISHES, plan_values
 
 from rightfit.errors import RightfitError
 from rightfit.exports import Job, all_targets, job_of, plan_document
+from rightfit.exports.locks import constraints, packages_of
 from rightfit.exports.model_words import class_names, engine_release
 from rightfit.exports.recipes import has_recipe, recipe_of
 from rightfit.exports.stack import stack_of, stack_problem
@@ -32,7 +34,7 @@ UV = shutil.which("uv", path=f"{Path(sys.executable).parent}") or shutil.which("
 PLATFORMS = {"x86_64": "x86_64-manylinux_2_39", "aarch64": "aarch64-manylinux_2_39"}
 PYTHON = "3.12"
 OLDER_PYTHON = {"2.3.1": "3.11", "2.5.1": "3.11"}  # of the images of old builds of PyTorch
-ELSEWHERE = re.compile(r"--(?:extra-)?index-url \S+|\+(?:cu|rocm)[\d.]+|\+cpu")
+ELSEWHERE = re.compile(r"--(?:extra-)?index-url \S+|\+(?:cu|rocm)[\d.]+|\+cpu|-c \S+\n")
 """PyTorch's builds for a CUDA lie on its own index: they are looked for under their plain version,
 which the same packages go with."""
 LATER = ("Qwen/Qwen3.5-27B", "Qwen/Qwen3.5-35B-A3B", "google/gemma-4-31B", "zai-org/GLM-5.2", "deepseek-ai/DeepSeek-V4-Flash")
@@ -77,20 +79,32 @@ def lines() -> Mapping[tuple[str, str, str], str]:
     return found
 
 
-def resolved(packages: str, machine: str, python: str) -> str:
-    """What uv says of a set of packages; "" where they go together."""
+OF_THE_BUILD = re.compile(r"torch|triton|pytorch-triton|nvidia-|cuda-")
+"""What PyTorch pins itself, as its build has it."""
+
+
+def resolved(packages: str, machine: str, python: str, folder: Path) -> str:
+    """What uv says of a set of packages with its lock; "" where they go together, and the lock says
+    a release of each that is installed."""
     assert UV is not None
-    words = [UV, "pip", "compile", "-", "--quiet", "--no-header", "--python-platform", PLATFORMS[machine], "--python-version", python]
+    lock = constraints(packages_of(shlex.split(packages)))
+    (file := folder / f"{zlib.crc32(packages.encode())}-{machine}.txt").write_text(lock)
+    words = [UV, "pip", "compile", "-", "--quiet", "--no-header", "--no-annotate", "-c", str(file)]
+    words += ["--python-platform", PLATFORMS[machine], "--python-version", python]
     done = subprocess.run(words, input="\n".join(shlex.split(packages)), capture_output=True, text=True, check=False, timeout=300)
-    return "" if done.returncode == 0 else done.stderr[-600:]
+    if done.returncode:
+        return done.stderr[-600:]
+    said = {re.split(r"[=<>\[]", line)[0].replace("_", "-").casefold() for line in (*shlex.split(packages), *lock.splitlines())}
+    free = [line for line in done.stdout.splitlines() if line.partition("==")[0] not in said and not OF_THE_BUILD.match(line)]
+    return f"left open: {' '.join(free)}" if lock and free else ""
 
 
-def test_every_set_up_line_resolves_for_its_machine() -> None:
+def test_every_set_up_line_resolves_with_its_lock_for_its_machine(tmp_path: Path) -> None:
     every = lines()
     assert len(every) > 30
     assert {machine for _, machine, _ in every} == set(PLATFORMS)
     with ThreadPoolExecutor(8) as pool:  # uv waits for the index
-        answers = pool.map(lambda asked: resolved(*asked), every)
+        answers = pool.map(lambda asked: resolved(*asked, tmp_path), every)
         faults = {f"{where}: {asked[0]} ({asked[1]})": said for (asked, where), said in zip(every.items(), answers, strict=True) if said}
     assert not faults, "\n".join(f"{key}\n  {said}" for key, said in faults.items())
 

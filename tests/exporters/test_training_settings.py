@@ -309,7 +309,7 @@ def test_conda_lock_reads_the_environment(name: str, tmp_path: Path) -> None:
     text = files("conda", name)["environment.yml"]
     path = tmp_path / "environment.yml"
     path.write_text(
-        re.sub(r"^ *- --extra-index-url \S+\n", "", text, flags=re.MULTILINE), encoding="utf-8"
+        re.sub(r"^ *- (?:--extra-index-url|-c) \S+\n", "", text, flags=re.MULTILINE), encoding="utf-8"
     )  # conda gives these to pip; conda-lock has no such key
     found = parse_environment_file(path, ["linux-64"], mapping_url=str(mapping)).dependencies["linux-64"]
     names = {dependency.name: (dependency.manager, getattr(dependency, "version", "")) for dependency in found}

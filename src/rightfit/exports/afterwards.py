@@ -7,6 +7,7 @@ import math
 from rightfit.errors import InputError
 from rightfit.exports.job import SERVING_TASKS, Job
 from rightfit.exports.learning import objective, trained
+from rightfit.exports.locks import locked_files
 from rightfit.exports.model_words import PORT, architecture, engine_release, hub_id, limited, model_kind, release_problem
 from rightfit.exports.quoting import comment, shell, shell_lines, to_json
 from rightfit.exports.registry import Files, work_words
@@ -21,6 +22,8 @@ OF_TEXT = ("trl", "deepspeed", "torchrun")
 USABLE = 0.85
 """Of a card's memory, for weights and for at least some cache."""
 BYTES_PER_WEIGHT = 2.0
+MERGER = "peft==0.21.2"
+"""What puts an adapter into its base, beside the engine."""
 
 
 def then_problem(job: Job) -> Message | str:
@@ -66,7 +69,7 @@ def _table(job: Job) -> Files:
     """The tabular service with the file that the run wrote."""
     found = table_files(job, job.option.layout.library)
     line = f'cp "$result"/model/model.* .\nexec {shell_lines(TABLE_COMMAND)}\n'
-    return {"serve.sh": _head(job, "RIGHTFIT_API_KEY") + line, **found}
+    return locked_files({"serve.sh": _head(job, "RIGHTFIT_API_KEY") + line, **found})
 
 
 def cards(job: Job) -> int:
@@ -94,5 +97,5 @@ def _text(job: Job) -> Files:
         settings = {"model": hub_id(job), "revision": job.settings.revision or "main", "precision": job.option.layout.precision}
         parts = scripts("merge.py", "run_core.py")
         files |= {"merge.py": parts["train.py"], "run_core.py": parts["run_core.py"], "merge.json": to_json(settings)}
-        packages.append("peft==0.21.2")
-    return {**files, "requirements.txt": "\n".join(packages) + "\n"}
+        packages.append(MERGER)
+    return locked_files({**files, "requirements.txt": "\n".join(packages) + "\n"})

@@ -12,6 +12,7 @@ from typing import Any
 
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.exports.job import Job
+from rightfit.exports.locks import locked_files
 from rightfit.exports.model_words import chip_of, columns_problem, limits_problem, revision_problem, size_problem
 from rightfit.facts.tables import says
 from rightfit.messages import Message
@@ -87,7 +88,7 @@ class Target:
         problem = self.problem(job)
         if problem:
             raise InputError(Message("export.not_expressed", target=self.name, problem=problem, instead=self.instead(job)), field="to")
-        return self.write(job)
+        return locked_files(self.write(job))
 
     def instead(self, job: Job) -> Message | str:
         """What can be written in place of a job that the target cannot express: the first other

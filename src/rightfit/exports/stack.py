@@ -11,6 +11,7 @@ from typing import Any
 
 from rightfit.errors import InputError
 from rightfit.exports.job import SERVING_TASKS, Job
+from rightfit.exports.locks import locked
 from rightfit.exports.model_words import (
     diffusion_family,
     hub_id,
@@ -253,7 +254,7 @@ def stack_of(job: Job) -> ExportStack:
         raise InputError(problem, field="to")
     make = _target(stack_name(job)).stack
     assert make is not None
-    found: ExportStack = make(job)
+    found = locked(make(job))
     image, environment = mirrored_image(found.image, job), {**mirrored_environment(job), **found.environment}
     return dataclasses.replace(found, image=image, environment=environment, program_inside=found.image.startswith(IMAGES_WITH_PROGRAM))
 

@@ -25,6 +25,7 @@ from rightfit.exports.kubernetes_words import (
     weights_volumes,
 )
 from rightfit.exports.kubernetes_words import resources as share_of_server
+from rightfit.exports.locks import LOCKED, setup_files
 from rightfit.exports.model_words import class_names, hub_id, image_of, servers_of_replica, spans_servers, wrong_engine
 from rightfit.exports.quoting import comment, given, shell, to_json, to_yaml
 from rightfit.exports.registry import Files, Target
@@ -83,7 +84,7 @@ def slurm_write(job: Job) -> Files:
         "export head_address\n"
         f"srun --kill-on-bad-exit=1 bash -c {shell([f'exec {line}'])}\n"
     )
-    return {"job.sbatch": text, **stack.files}
+    return {"job.sbatch": text, **setup_files(stack)}
 
 
 def placed(job: Job) -> str:
@@ -143,7 +144,9 @@ def settings(job: Job) -> dict[str, Any]:
         "plan": job.plan_id,
         "nodes": job.num_nodes,
         "gpus_per_node": job.gpus_per_node,
-        "setup": [line for line in stack.setup if line.startswith("pip ")],
+        "setup": [
+            line.replace(LOCKED, "pip install ") for line in stack.setup if line.startswith("pip ")
+        ],  # the image has its own releases
         "command": list(launched(stack.command, **MARKS)),
     }
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from rightfit.exports.job import SERVING_TASKS, Job
 from rightfit.exports.kubernetes_words import shared_gib
+from rightfit.exports.locks import CONSTRAINTS, LOCKED, REQUIREMENTS, VALUED, locked_files
 from rightfit.exports.model_words import longest_start_s, spans_servers
 from rightfit.exports.quoting import comment, given, shell, to_json, to_yaml
 from rightfit.exports.registry import Files, Target
@@ -21,8 +22,6 @@ from rightfit.messages import Message
 PYTHON = "3.12"
 PIP = "pip=25.3"
 CHANNEL = "conda-forge"
-VALUED = ("--extra-index-url", "--index-url", "--find-links")
-"""Options of pip that stand on a line with their value in a list of packages."""
 
 
 def pip_lines(stack: ExportStack) -> tuple[str, ...]:
@@ -36,7 +35,8 @@ def pip_lines(stack: ExportStack) -> tuple[str, ...]:
         rest = iter(words[2:])
         for word in rest:
             if word in VALUED:
-                lines.append(f"{word} {next(rest)}")
+                value = next(rest)
+                lines += [f"{word} {value}"] if word != "-c" else []  # a list of packages names its lock itself
             elif not word.startswith("-"):
                 lines.append(word)
     return tuple(dict.fromkeys(lines))
@@ -80,9 +80,10 @@ def conda_write(job: Job) -> Files:
     build = build_for(job.accelerator)
     driver = f": {build.platform}, driver {build.driver} or later" if build and build.driver and build.package in lines else ""
     head = f"# {comment(job.model)}, plan {job.plan_id}{driver}\n"
+    lists = locked_files({REQUIREMENTS: "\n".join(lines) + "\n"})
     return {
-        "environment.yml": head + to_yaml(environment(job, lines)),
-        "requirements.txt": "\n".join(lines) + "\n",
+        "environment.yml": head + to_yaml(environment(job, tuple(lists[REQUIREMENTS].splitlines()))),
+        **lists,
         "compatibility.json": to_json(compatibility(job)),
     }
 
@@ -119,8 +120,9 @@ def dockerfile_write(job: Job) -> Files:
         f"FROM {stack.image}",
         f"LABEL managed-by=rightfit rightfit-plan={job.plan_id}",
         *(f"ENV {name}={value}" for name, value in stack.environment.items()),
-        *(f"RUN {line.replace('pip install', 'pip install --no-cache-dir')}" for line in missing),
         "WORKDIR /job",
+        *([f"COPY {CONSTRAINTS} /job/"] if any(line.startswith(LOCKED) for line in missing) else []),
+        *(f"RUN {line.replace('pip install', 'pip install --no-cache-dir')}" for line in missing),
         *(["COPY . /job/"] if stack.files else []),
         *([f"EXPOSE {stack.port}", health] if stack.port else []),
         "ENTRYPOINT []",

@@ -11,7 +11,7 @@ from rightfit.exports.model_words import servers_range, spans_servers
 from rightfit.exports.quoting import comment, given, shell, to_yaml
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.skypilot_words import dstack_cards, dstack_name, is_by_the_card, name_problem
-from rightfit.exports.stack import key_of, launched, stack_of, stack_problem
+from rightfit.exports.stack import installs, key_of, launched, stack_of, stack_problem
 from rightfit.exports.waiting import dstack_way, wait_files
 from rightfit.messages import Message
 
@@ -90,7 +90,7 @@ def commands(job: Job) -> list[str]:
     line = shell(launched(stack.command, node_rank="@rank@", num_nodes="@nodes@", head_address="@head@"))
     for mark, word in _WORDS.items():
         line = line.replace(mark, word)
-    found = [*(words for words in stack.setup if words.startswith("pip "))]
+    found = [*installs(stack)]
     return [*found, line] if job.is_service else [*found, f"pip install {COPIER}", copied(job, line)]
 
 

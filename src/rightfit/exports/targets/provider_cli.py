@@ -11,6 +11,7 @@ from rightfit.exports.bare_server import FOLDER, Ground, first_boot, in_bucket, 
 from rightfit.exports.buckets import BUCKET, BUCKET_FILE, COPIER, COPIER_SECRETS, PASSED_ON, ROLES_OPEN, bucket_file, copied
 from rightfit.exports.finding import ROLE_FILE, ROLES, find_file, found_by, role_script
 from rightfit.exports.job import Job
+from rightfit.exports.locks import setup_files
 from rightfit.exports.model_words import spans_servers
 from rightfit.exports.quoting import comment, given, in_quotes, shell, shell_lines, to_yaml
 from rightfit.exports.registry import Files, Target
@@ -424,7 +425,7 @@ def boot(job: Job, stack: ExportStack) -> str:
     return (
         f'#!/bin/bash\n# {comment(job.model)}, plan {job.plan_id}\nset -eo pipefail\nfolder=${{RIGHTFIT_FOLDER:-/job}}\nmkdir -p "$folder" /checkpoints\ncd "$folder"\n'
         + ended
-        + packed_files(stack.files)
+        + packed_files(setup_files(stack))
         + settings
         + "".join(f"{line}\n" for line in installed)
         + (f"exec {run}\n" if job.is_service else f"{copied(job, run)}\n")

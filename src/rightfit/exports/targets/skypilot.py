@@ -9,6 +9,7 @@ from typing import Any
 
 from rightfit.exports.buckets import BUCKET_FILE, bucket_script, copied
 from rightfit.exports.job import Job, OptionPart
+from rightfit.exports.locks import CONSTRAINTS, setup_files
 from rightfit.exports.model_words import group_problem, servers_of_replica, servers_range
 from rightfit.exports.quoting import comment, given, shell, to_yaml
 from rightfit.exports.registry import Files, Target
@@ -33,7 +34,7 @@ from rightfit.exports.skypilot_words import (
     skypilot_name,
     source,
 )
-from rightfit.exports.stack import key_of, launched, stack_of, stack_problem
+from rightfit.exports.stack import ExportStack, key_of, launched, stack_of, stack_problem
 from rightfit.messages import Message
 
 MOST_ALTERNATIVES = 8
@@ -131,7 +132,7 @@ def task(job: Job, *, mounted: bool = True) -> dict[str, Any]:
     )
     run = limited(job, shell(words).replace("@rank@", _RANK).replace("@nodes@", _NODES).replace("@head@", _HEAD))
     packages = [line for line in stack.setup if line.startswith("pip ")]
-    entered = [MADE, ENTER] if packages else []
+    entered = [MADE, ENTER, *lock_lines(stack)] if packages else []
     envs: dict[str, str | None] = {**stack.environment, **(PACKAGE if job.settings.trial else {})}
     if bucket_is_told(job):
         # SkyPilot starts nothing before they are given with --env: what is made would be lost
@@ -150,6 +151,13 @@ def task(job: Job, *, mounted: bool = True) -> dict[str, Any]:
     if job.is_service:
         body["service"] = service(job, stack.health_path)
     return body
+
+
+def lock_lines(stack: ExportStack) -> list[str]:
+    """Lines that write the lock of a program that brings no files: a folder to carry it would ask
+    for a bucket."""
+    lock = "" if CONSTRAINTS in stack.files else setup_files(stack).get(CONSTRAINTS, "")
+    return [f"cat > {CONSTRAINTS} <<'EOF'\n{lock}EOF"] if lock else []
 
 
 def limited(job: Job, run: str) -> str:

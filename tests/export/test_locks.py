@@ -1,0 +1,102 @@
+"""What an export installs has a lock: releases of all packages, as they were resolved together, in
+constraints.txt beside what installs it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+from kinds import STARTED
+from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values
+
+from rightfit.exports import ExportSettings, all_targets, files_of, job_of, plan_document
+from rightfit.exports.locks import CONSTRAINTS, LOCKED, constraints, packages_of
+from rightfit.exports.targets.containers import pip_lines
+from rightfit.facts.engine_releases import releases
+
+PLANS = (*WISHES, *FURTHER, *OTHER_KINDS, *STARTED)
+ALONE = ("mlflow",)
+"""Targets whose one package is no environment."""
+
+
+def name_of(pin: str) -> str:
+    return re.split(r"[\[=<>!~]", pin)[0].replace("_", "-").casefold()
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_what_a_plan_installs_has_its_lock_beside_it(name: str) -> None:
+    job = job_of(plan_document(plan_values(name)))
+    faults = []
+    for target in all_targets().values():
+        files = {} if target.problem(job) else target.files(job)
+        for path, text in files.items():
+            beside = path.rpartition("/")[0] + "/" if "/" in path else ""
+            if path.endswith("requirements.txt") and target.name not in ALONE:
+                lock = files.get(beside + CONSTRAINTS, "")
+                if not lock or not text.startswith(f"-c {CONSTRAINTS}\n"):
+                    faults.append(f"{target.name}/{path}: no lock for {text.split()}")
+                elif both := {name_of(line) for line in lock.splitlines()} & set(map(name_of, packages_of(text.splitlines()))):
+                    faults.append(f"{target.name}/{path}: pinned twice: {both}")
+            if (
+                LOCKED in text
+                and not any(other.endswith(CONSTRAINTS) for other in files)
+                and "bz2" not in text
+                and f"> {CONSTRAINTS} <<" not in text
+                and f"  {CONSTRAINTS}:" not in text
+            ):
+                faults.append(f"{target.name}/{path}: names a lock that is not there")
+    assert not faults, "\n".join(faults)
+
+
+def test_every_release_of_an_engine_has_its_lock() -> None:
+    without = [release.package for release in releases() if release.package and not constraints(packages_of(shlex.split(release.package)))]
+    assert not without
+
+
+def test_an_image_copies_the_lock_before_it_installs() -> None:
+    job = job_of(plan_document(plan_values("lora-8b-aws")))
+    lines = all_targets()["dockerfile"].files(job)["Dockerfile"].splitlines()
+    [install] = [number for number, line in enumerate(lines) if line.startswith("RUN pip install")]
+    assert f"-c {CONSTRAINTS}" in lines[install]
+    assert lines.index(f"COPY {CONSTRAINTS} /job/") < install
+    assert lines.index("WORKDIR /job") < install
+
+
+def test_a_larger_lock_serves_a_set_within_it_and_no_other() -> None:
+    whole = packages_of(["torch==2.8.0+cu128", "transformers==4.57.1", "datasets==4.3.0"])
+    assert whole == {"torch==2.8.0", "transformers==4.57.1", "datasets==4.3.0"}
+    assert constraints(whole)
+    assert not constraints(whole | {"sorting==1.0"})
+    assert not constraints(frozenset())
+
+
+def test_a_list_for_conda_names_packages_alone() -> None:
+    from rightfit.exports.stack import stack_of
+
+    lines = pip_lines(stack_of(job_of(plan_document(plan_values("lora-8b-aws")))))
+    assert not [line for line in lines if line.startswith("-c")]
+    assert any(line.startswith("torch==") for line in lines)
+
+
+@pytest.mark.parametrize("name", ["chat-8b-aws", "batch-8b-tencent"])
+def test_what_is_added_to_an_image_keeps_to_what_the_image_has(name: str) -> None:
+    from rightfit.exports.stack import installs, stack_of
+
+    job = job_of(plan_document(plan_values(name)))
+    stack = stack_of(job)
+    assert stack.program_inside
+    assert any(line.startswith(LOCKED) for line in stack.setup)
+    assert not [line for line in installs(stack) if line.startswith(LOCKED)]
+    files = {
+        target: all_targets()[target].files(job) for target in ("kubernetes", "dockerfile", "ray") if not all_targets()[target].problem(job)
+    }
+    assert files
+    assert not [target for target, written in files.items() for text in written.values() if LOCKED in text]
+
+
+def test_what_is_served_after_a_run_has_its_lock() -> None:
+    job = job_of(plan_document(plan_values("lora-8b-aws")), settings=ExportSettings(then="serve"))
+    files = files_of(job, "trl")
+    assert files["then-serve/requirements.txt"].startswith(f"-c {CONSTRAINTS}\n")
+    assert files[f"then-serve/{CONSTRAINTS}"] == constraints(packages_of(files["then-serve/requirements.txt"].splitlines()))
