@@ -11,7 +11,11 @@ from kinds import STARTED
 from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values
 
 from rightfit.exports import ExportSettings, all_targets, files_of, job_of, plan_document
-from rightfit.exports.locks import CONSTRAINTS, LOCKED, constraints, packages_of
+from rightfit.exports.locks import CONSTRAINTS, LOCKED, constraints, packages_of, setup_files
+from rightfit.exports.locks import _locks as every_lock
+from rightfit.exports.locks import _numbers as numbers_of
+from rightfit.exports.locks import _rows as rows
+from rightfit.exports.stack import installs, stack_of, stack_problem
 from rightfit.exports.targets.containers import pip_lines
 from rightfit.facts.engine_releases import releases
 
@@ -46,7 +50,23 @@ def test_what_a_plan_installs_has_its_lock_beside_it(name: str) -> None:
                 and f"  {CONSTRAINTS}:" not in text
             ):
                 faults.append(f"{target.name}/{path}: names a lock that is not there")
+    if not stack_problem(job):
+        stack = stack_of(job)
+        if any(line.startswith(LOCKED) for line in installs(stack)) and CONSTRAINTS not in stack.files:
+            faults.append(f"{stack.name}: its image takes a lock that is not among its files")
+        if any(line.startswith(LOCKED) for line in stack.setup) and not setup_files(stack).get(CONSTRAINTS):
+            faults.append(f"{stack.name}: its set-up takes a lock that is empty")
     assert not faults, "\n".join(faults)
+
+
+def test_the_tables_hold_releases_and_nothing_of_where_they_came_from() -> None:
+    pins = rows("lock_pins.csv")
+    odd = [row["pin"] for row in pins if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*==[\w.!+]+( ; [\w.'<>=!*() ]+)?", row["pin"])]
+    assert not odd
+    numbers = {lock.number for lock in every_lock()}
+    assert set().union(*(numbers_of(row["locks"]) for row in pins)) == numbers
+    sets = [lock.packages for lock in every_lock()]
+    assert not [one for one in sets if sum(one <= other for other in sets) > 1]
 
 
 def test_every_release_of_an_engine_has_its_lock() -> None:
@@ -72,8 +92,6 @@ def test_a_larger_lock_serves_a_set_within_it_and_no_other() -> None:
 
 
 def test_a_list_for_conda_names_packages_alone() -> None:
-    from rightfit.exports.stack import stack_of
-
     lines = pip_lines(stack_of(job_of(plan_document(plan_values("lora-8b-aws")))))
     assert not [line for line in lines if line.startswith("-c")]
     assert any(line.startswith("torch==") for line in lines)
@@ -81,8 +99,6 @@ def test_a_list_for_conda_names_packages_alone() -> None:
 
 @pytest.mark.parametrize("name", ["chat-8b-aws", "batch-8b-tencent"])
 def test_what_is_added_to_an_image_keeps_to_what_the_image_has(name: str) -> None:
-    from rightfit.exports.stack import installs, stack_of
-
     job = job_of(plan_document(plan_values(name)))
     stack = stack_of(job)
     assert stack.program_inside
