@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from typical_plans import FURTHER, OTHER_KINDS, WISHES, WITHOUT_LENGTHS, plan_values
 
 from rightfit.errors import InputError
 from rightfit.exports import ExportSettings, Job, files_of, find_target, job_of, plan_document
 from rightfit.exports.model_words import LAST_WITH, MADE_ON_LOADING, WIDE, architecture, is_half
 from rightfit.exports.targets import llm_servers
+from rightfit.facts.engines import engine_class
 from rightfit.facts.tables import table
 
 SERVERS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "exporters" / "data" / "server_options.json").read_text(encoding="utf-8"))
@@ -195,3 +197,9 @@ def test_the_longest_request_has_room_in_the_cache_that_the_plan_leaves(target: 
         assert longest * cache_bytes_of_a_token(found) <= max(left, terms["kv_cache"]), (longest, left)
     if target == "tgi":
         assert int(words[words.index("--max-input-tokens") + 1]) < longest
+
+
+def test_tensorrt_llm_takes_the_share_that_the_plan_counts() -> None:
+    """Of the memory that is free beside the weights, in the file as in the search."""
+    written = yaml.safe_load(files_of(job("chat-8b-tensorrt-llm"), "tensorrt-llm")["options.yaml"])
+    assert written["kv_cache_config"]["free_gpu_memory_fraction"] == engine_class("TensorRT-LLM").memory_fraction

@@ -31,6 +31,7 @@ from rightfit.exports.quoting import given, script, to_yaml
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.stack import ExportStack, card_words, launched
 from rightfit.facts.engine_releases import images, newest_release
+from rightfit.facts.engines import engine_class
 from rightfit.messages import Message
 
 VLLM_VERSION = newest_release("vllm").version
@@ -344,8 +345,12 @@ def tensorrt_llm_arguments(job: Job) -> tuple[str, ...]:
 
 
 def options(job: Job) -> str:
-    """The file of further options: the cache's format and share of the memory."""
-    cache = given(dtype=TENSORRT_LLM_CACHE_TYPES.get(job.option.layout.kv_format, "auto"), free_gpu_memory_fraction=0.9)
+    """The file of further options: the cache's format, and the share of free memory that the plan
+    counts for it."""
+    cache = given(
+        dtype=TENSORRT_LLM_CACHE_TYPES.get(job.option.layout.kv_format, "auto"),
+        free_gpu_memory_fraction=engine_class("tensorrt-llm").memory_fraction,
+    )
     return to_yaml({"kv_cache_config": cache, "enable_chunked_prefill": True})
 
 
