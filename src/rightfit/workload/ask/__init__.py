@@ -43,6 +43,7 @@ from rightfit.workload.ask.figured import (
     settle_each_day,
     settle_per_time,
     settle_speed,
+    settle_spoken,
     settle_things_a_day,
     work_off_daily,
 )
@@ -86,6 +87,10 @@ _DASH = re.compile(r"(?<=\s)(?<!\d\s)[-–—](?=\s)|(?<=\d\s)[-–—](?=\s(?:(
 """Between the parts of a sentence: it stands between no two numbers."""
 
 
+_SETTING_END = re.compile(r"(?<=\w)\s+(?=[A-Za-z_][\w.-]*=\S)|(?<=[\w.])\s+(?=--[A-Za-z])")
+"""Between the settings of a command line: the value of one is no number of the next."""
+
+
 _LINE_END = re.compile(r"(?:\\r)?\\n(?![a-z])")
 """The end of a line as it stands in quoted text."""
 
@@ -106,7 +111,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         return Understood(plain, told, (), (), tuple(key for key, _ in kept.unused))
     _refuse_unplanned(plain)
     today = today or datetime.date.today()
-    said, assumed = spoken(normalize(_DASH.sub(";", _sizes_apart(text.replace("，", ", ")))))
+    said, assumed = spoken(normalize(_DASH.sub(";", _sizes_apart(_SETTING_END.sub("; ", text.replace("，", ", "))))))
     sentence = Sentence(said)
     sentence.assumed += assumed
     read_errors(sentence)
@@ -191,6 +196,8 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         sentence.assumed.append(Message("workload.assumed_own_use"))
     if task == "serve" and sentence.is_post:
         _note_deadline(sentence)
+    if task == "serve":
+        settle_spoken(sentence)
     settle_speed(sentence, next((one.value for one in (*sentence.readings, *inferred) if one.option == "users"), ""))
     if task == "serve" and (pause := keep_in_flight(sentence)):
         inferred.append(pause)

@@ -22,7 +22,7 @@ _TOOK = grammar.shape(
     + _SPAN
     + _EACH_OF
     + r"(?:\s{so_far}(?![a-z]))?"
-    r"|{took_zh}\s*{took_near_zh}*\s*(?:{long_time}|{amount}\s*(?:秒钟?|s))(?!{most}|{within_after_zh})"
+    r"|{took_zh}\s*{took_whom_zh}?\s*{took_near_zh}*\s*(?:{long_time}|{amount}\s*(?:秒钟?|s))(?!{most}|{within_after_zh})"
 )
 _PACE = grammar.shape(
     r"(?<![\w.]){amount}\s?(?:s|sec|{second_en}|秒)\s?(?:/|per\s|an?\s|每)\s?{step_once}(?![a-z])|(?<![\w.]){amount}\s?{step_once}\s?(?:/|per\s|an?\s|每)\s?(?:s|sec|{second_en}|秒)(?![a-z])"
