@@ -12,6 +12,7 @@ import pytest
 import rightfit
 from rightfit import facts
 from rightfit.errors import UnknownNameError
+from rightfit.market.packed_tables import rules
 from rightfit.planner.plan import plan, search
 from rightfit.search.answer import Option, Plan, Reason
 from rightfit.search.criteria import CRITERIA
@@ -28,12 +29,14 @@ def _plan(**options: Any) -> Plan:
 
 
 def counted_usd(option: Option) -> float:
-    """What an option counts as in the order: old prices at their upper end, several servers and
-    offloading dearer than they are, estimates last."""
+    """What an option counts as in the order: old prices at their upper end, several servers,
+    offloading and unusual regions dearer than they are, estimates last."""
     usual = facts.coefficients("planning")
     several = usual["one_server_worth"] if option.nodes > 1 else 1.0
     held = usual["last_resort_worth"] if option.layout.offload != "none" else 1.0
-    return float("inf") if option.facts["is_estimate"] else option.cost.total_usd * several * held
+    regions = rules()["usual_regions"].get(option.provider, [option.region])
+    far = 1.0 if option.region in regions else 1.0 / (1.0 - usual["place_saves"])
+    return float("inf") if option.facts["is_estimate"] else option.cost.total_usd * several * held * far
 
 
 def test_qlora_of_8b_is_planned_over_the_whole_catalog() -> None:
