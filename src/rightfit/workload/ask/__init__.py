@@ -87,7 +87,7 @@ _DASH = re.compile(r"(?<=\s)(?<!\d\s)[-–—](?=\s)|(?<=\d\s)[-–—](?=\s(?:(
 """Between the parts of a sentence: it stands between no two numbers."""
 
 
-_SETTING_END = re.compile(r"(?<=\w)\s+(?=[A-Za-z_][\w.-]*=\S)|(?<=[\w.])\s+(?=--[A-Za-z])")
+_SETTING_END = re.compile(r"(=[^\s;]+)\s+(?=[A-Za-z_][\w.-]*=\S)|(--[A-Za-z][\w-]*(?:[= ][^\s-]\S*)?)\s+(?=--[A-Za-z])")
 """Between the settings of a command line: the value of one is no number of the next."""
 
 
@@ -111,7 +111,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         return Understood(plain, told, (), (), tuple(key for key, _ in kept.unused))
     _refuse_unplanned(plain)
     today = today or datetime.date.today()
-    said, assumed = spoken(normalize(_DASH.sub(";", _sizes_apart(_SETTING_END.sub("; ", text.replace("，", ", "))))))
+    said, assumed = spoken(normalize(_DASH.sub(";", _sizes_apart(_SETTING_END.sub(r"\1\2; ", text.replace("，", ", "))))))
     sentence = Sentence(said)
     sentence.assumed += assumed
     read_errors(sentence)

@@ -502,7 +502,7 @@ SOLID = re.compile(r"(?<![A-Za-z0-9_.])[2-4]D(?=\s[A-Za-z]|[\u4e00-\u9fff])")
 """Two, three or four dimensions, "3D U-Net": no days."""
 SPOKEN_ZH = Expression(r"([一二两三四五六七八九])([万千百])([一二三四五六七八九])(?=[^一-鿿\w]|[元块以之左]|$)")
 """一万五 as people say 15,000."""
-ABOUT_SO_MANY = Expression(r"(?<=[\d十百千万])[来多](?=[次条张个篇份页天]|分钟|小时)")
+ABOUT_SO_MANY = Expression(r"(?<=[\d十百千万])[来多](?=[次条张个篇份页天]|[分小][钟时])")
 
 
 def chinese_number(text: str) -> str:
