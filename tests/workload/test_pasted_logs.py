@@ -7,6 +7,7 @@ import itertools
 
 import pytest
 
+from rightfit.units import parse_duration
 from rightfit.workload.ask import understand
 
 TUNED = "Fine-tune CodeLlama-34B with LoRA on 10M tokens"
@@ -107,7 +108,7 @@ def test_sound_of_a_day_within_a_night(window: str, hours: str, beside: str) -> 
 )  # fmt: skip
 def test_how_long_anybody_waits_is_the_latency(said: str) -> None:
     found = understand(f"Flux dev image API, 3,000 images a day, {said}")
-    assert found.wishes["latency"].rstrip(" secondsecs秒") == "15"
+    assert parse_duration(found.wishes["latency"]) == 15.0
     assert not found.weighty
 
 
