@@ -365,8 +365,9 @@ def _rescale_tokens(sentence: Sentence) -> None:
     usual = facts.coefficients("serving_planning")
     lengths = {name: float(usual[name]) for name in ("input_tokens", "output_tokens")}
     told = {one.option: float(one.value) for one in sentence.readings if one.option in lengths and one.value.isdigit()}
+    settled = {one.words for one in sentence.readings if one.option in lengths}  # tokens in and out: counted with their lengths
     for at, one in enumerate(sentence.readings):
-        if told and one.option == "rate" and _OF_TOKENS.search(one.words):
+        if told and one.option == "rate" and one.words not in settled and _OF_TOKENS.search(one.words):
             number, _, period = one.value.partition("/")
             scaled = float(number) * sum(lengths.values()) / sum((lengths | told).values())
             sentence.readings[at] = dataclasses.replace(one, value=f"{scaled:.4g}/{period}")
