@@ -303,3 +303,9 @@ def test_a_named_gpu_that_lora_does_not_fit_is_planned_with_qlora_where_nobody_s
     assert [option.layout.method for option in found.options] == ["qlora"]
     assert "assumed_by_qlora" in {one.why.key for one in found.assumptions}
     assert not rightfit.plan(**wish, method="lora", top=1).options  # what was said is kept
+
+
+@pytest.mark.parametrize(("model", "data"), [("openai/whisper-large-v3", "200hours"), ("flux.1-dev", "500images")])
+def test_a_named_gpu_that_a_model_of_another_kind_does_not_fit_is_no_contradiction(model: str, data: str) -> None:
+    found = rightfit.plan(model=model, task="finetune", data=data, gpu=["RTX-3060"], num_gpus=1, top=1)
+    assert found.best or found.advice
