@@ -33,6 +33,7 @@ NO_UNITS = {
     "fleets/reasons.py:_ROOMY": "a limit that never binds",
     "planner/cards.py:_CORPUS_TOKENS": "an amount of data",
     "workload/ask/__init__.py:_SELDOM_PARAMS": "a size of models",
+    "workload/ask/asides.py:_REQUEST_TOKENS": "an assumed size of a request",
     "workload/code_files.py:_MAX_BYTES": "a limit on the size of a file",
     "workload/kept_files.py:_MAX_BYTES": "a limit on the size of a file",
     "workload/model.py:MAX_BYTES": "a limit on the size of a file",

@@ -34,3 +34,17 @@ def test_every_place_has_a_region_a_source_and_lies_in_its_country(catalog: Cata
 
 def test_a_region_without_a_country_is_nowhere() -> None:
     assert place_of("", "") is None
+
+
+def test_a_part_of_a_country_is_its_regions_there(catalog: Catalog) -> None:
+    """Placed by their longitude, and called so by those clouds that say it."""
+    for words, is_east in (("US East", True), ("east coast", True), ("美东", True), ("US West", False), ("美西", False)):
+        found = catalog.find_regions(words)
+        assert {one.country for one in found} == {"US"}
+        assert {"aws", "azure", "gcp"} <= {one.provider for one in found}
+        named = {
+            "east": {one.region for one in found if "east" in one.region},
+            "west": {one.region for one in found if "west" in one.region},
+        }
+        assert len(named["east" if is_east else "west"]) >= 8
+        assert not named["west" if is_east else "east"]

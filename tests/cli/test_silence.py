@@ -24,9 +24,40 @@ def test_a_word_that_would_change_the_answer_stops_it(sentence: str, word: str, 
     assert any(word.casefold() in piece.casefold() for piece in understand(sentence).weighty)
     assert main(["plan", "--ask", sentence]) == 2
     printed = capsys.readouterr()
-    assert printed.out == ""
     assert word.casefold() in printed.err.casefold()
     assert "rightfit plan" in printed.err
+    is_counted = any(char.isdigit() for char in "".join(understand(sentence).weighty))
+    assert (printed.out == "") == is_counted
+    assert is_counted or word.casefold() in printed.out.splitlines()[0].casefold()  # the rest is planned under it
+    assert main(["plan", "--ask", sentence, "--format", "json"]) == 2
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "full fine-tune of Mistral 7B on 300M tokens, spot is fine, we checkpoint to Zanzibar",
+        "微调 Qwen2.5-7B 1万条，一张3090，放在 Zanzibar 机房",
+    ],
+)
+def test_what_is_planned_under_a_question_is_the_plan_without_the_words(sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    found = understand(sentence)
+    assert found.weighty
+    assert main(["plan", "--ask", sentence]) == 2
+    under = capsys.readouterr().out.splitlines()
+    assert any(all(word in line for word in found.weighty) for line in under)
+    for word in found.weighty:
+        sentence = sentence.replace(word, " ")
+    assert main(["plan", "--ask", sentence]) == 0
+    alone = list(filter(None, capsys.readouterr().out.splitlines()))
+    assert [line for line in filter(None, under) if not any(word in line for word in found.weighty)] == alone
+
+
+@pytest.mark.parametrize("sentence", ["serve Qwen2.5-7B at 5/s, not too far from Paris", "serve Qwen2.5-7B at 5/s for 12 camels"])
+def test_nothing_is_planned_without_a_number_or_a_denial(sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert understand(sentence).weighty
+    assert main(["plan", "--ask", sentence]) == 2
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(
@@ -77,7 +108,7 @@ def test_one_word_names_the_server(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("serve Qwen2.5-7B for 12 camels", "12 camels"),
         ("fine-tune Llama-3-8B with LoRA on 5k samples, 3 million zebras", "3 million zebras"),
-        ("serve Llama-3-8B, 200k tokens/day", "200k tokens/day"),
+        ("serve Llama-3-8B, 200k zebras", "200k zebras"),
     ],
 )
 def test_a_count_of_something_is_never_dropped(sentence: str, left: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,6 +67,7 @@ def test_it_answers_as_the_expression_of_the_standard_library() -> None:
         assert ours.sub("x", said) == plain.sub("x", said)
         assert ours.subn("x", said) == plain.subn("x", said)
         assert ours.split(said) == plain.split(said)
+        assert ours.split(said, maxsplit=1) == plain.split(said, maxsplit=1)
         assert [one.span() for one in ours.finditer(said, 2)] == [one.span() for one in plain.finditer(said, 2)]
         for way in ("search", "match", "fullmatch"):
             assert bool(getattr(ours, way)(said, 13)) == bool(getattr(plain, way)(said, 13))

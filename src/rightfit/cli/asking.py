@@ -40,6 +40,17 @@ class SeveralPlansError(InputError):
         self.parts = tuple(parts)
 
 
+class UnreadWordsError(InputError):
+    """A sentence whose model is known, with words that may change the answer and that no option
+    takes: `words`; `wishes`: the rest of it, with what was given beside it; `leaves_a_plan`:
+    the rest may be planned, since no number, denial or other model is left out."""
+
+    def __init__(self, found: Understood, wishes: Mapping[str, Any]) -> None:
+        super().__init__(found.question(), field="ask")
+        self.words, self.wishes = found.weighty, dict(wishes)
+        self.leaves_a_plan = found.is_only_unnamed()
+
+
 _QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "train": ("method", "data", "deadline", "budget"),
     "finetune": ("method", "data", "deadline", "budget"),
@@ -96,7 +107,7 @@ def wishes_of(sentence: str, given: Mapping[str, Any], view: View, *, ask_with: 
         raise NoModelError(found, wishes)
     note(label("status", "same_as", view.lang, command=command_line(wishes)), view)
     if found.weighty:
-        raise InputError(found.question(), field="ask")
+        raise UnreadWordsError(found, wishes)
     return wishes
 
 

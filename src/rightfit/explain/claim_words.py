@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
 from rightfit.explain import quantities as q
@@ -14,6 +14,9 @@ from rightfit.explain.messages import topic
 from rightfit.facts.expressions import Expression, either, expression
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
+
+if TYPE_CHECKING:
+    from rightfit.facts.records import Accelerator
 
 #: What only servers are called: a family with a digit, a dot, a size.
 NAMED_SERVER = re.compile(r"(?<![\w.])(?:ecs\.)?[A-Za-z]+\d[\w\-]*\.[\w]*(?:large|medium|small|xlarge|LARGE|MEDIUM)\w*(?![\w.])", re.ASCII)
@@ -112,3 +115,14 @@ def card_pattern() -> re.Pattern[str]:
 def cards_of(said: str) -> list[tuple[str, tuple[str, ...]]]:
     """The cards that a sentence names, as they are written."""
     return [(found[0], names) for found in _CARD.finditer(said) if (names := facts.match_accelerators(found[0]))]
+
+
+def faster_text(one: Accelerator, other: Accelerator) -> dict[Lang, str]:
+    """How many times the arithmetic and the memory bandwidth of another card one has."""
+    speed, memory = best_rate(one) / best_rate(other), one.memory_bandwidth / other.memory_bandwidth
+    return both("faster", first=one.name, second=other.name, speed=f"{speed:.2g}", memory=f"{memory:.2g}")
+
+
+def best_rate(card: Accelerator) -> float:
+    """The fastest of the rates of a card in 16 and 32 bits [FLOP/s]."""
+    return max(card.bf16_flops, card.fp16_flops, card.fp32_flops)

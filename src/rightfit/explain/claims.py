@@ -17,7 +17,20 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.explain import quantities as q
-from rightfit.explain.claim_words import Judged, any_of, both, cards_of, job_text, named, table, text_of, verb, words_of
+from rightfit.explain.claim_words import (
+    Judged,
+    any_of,
+    best_rate,
+    both,
+    cards_of,
+    faster_text,
+    job_text,
+    named,
+    table,
+    text_of,
+    verb,
+    words_of,
+)
 from rightfit.explain.factor_claims import factor_claim
 from rightfit.explain.fit_claims import fits, need_claim
 from rightfit.explain.messages import label
@@ -451,7 +464,7 @@ def _faster(said: str, catalog: Catalog) -> Judged | None:
     if not all(both):
         return None
     one, other = (facts.accelerators()[names[-1]] for names in both)
-    speed, memory = (_best_rate(one) / _best_rate(other), one.memory_bandwidth / other.memory_bandwidth)
+    speed, memory = (best_rate(one) / best_rate(other), one.memory_bandwidth / other.memory_bandwidth)
     is_faster = found["word"].casefold() in ("快", "faster")
     agrees = min(speed, memory) > 1.0 if is_faster else max(speed, memory) < 1.0
     if (times := re.search(r"[\d.]+", found["times"] or "")) and agrees:
@@ -467,7 +480,7 @@ def _as_fast(said: str, _: Catalog) -> Judged | None:
     if not cards or not all(cards):
         return None
     one, other = (facts.accelerators()[names[-1]] for names in cards)
-    speed, memory = _best_rate(one) / _best_rate(other), one.memory_bandwidth / other.memory_bandwidth
+    speed, memory = best_rate(one) / best_rate(other), one.memory_bandwidth / other.memory_bandwidth
     agrees = all(1.0 / _NEAR_SPEED <= ratio <= _NEAR_SPEED for ratio in (speed, memory))
     return Judged("accelerator", "right" if agrees else "wrong", faster_text(one, other), {"arithmetic": speed, "bandwidth": memory})
 
@@ -489,16 +502,6 @@ def _compared(said: str, _: Catalog) -> Judged | None:
             reason = both("compared_figure", first=one.name, second=other.name, what={lang: row[lang] for lang in LANGS}, **shown)
             return Judged("accelerator", "right" if agrees else "wrong", reason, {"column": row["column"], "figures": [mine, theirs]})
     return None
-
-
-def faster_text(one: Accelerator, other: Accelerator) -> dict[Lang, str]:
-    """How many times the arithmetic and the memory bandwidth of another card one has."""
-    speed, memory = _best_rate(one) / _best_rate(other), one.memory_bandwidth / other.memory_bandwidth
-    return both("faster", first=one.name, second=other.name, speed=f"{speed:.2g}", memory=f"{memory:.2g}")
-
-
-def _best_rate(card: Accelerator) -> float:
-    return max(card.bf16_flops, card.fp16_flops, card.fp32_flops)
 
 
 def card_prices(catalog: Catalog, provider: str) -> dict[str, float]:

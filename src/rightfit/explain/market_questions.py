@@ -20,7 +20,7 @@ import numpy as np
 from rightfit import facts, lookup
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.claims import faster_text
+from rightfit.explain.claim_words import card_pattern, faster_text
 from rightfit.explain.messages import topic
 from rightfit.facts.expressions import Expression, expression
 from rightfit.messages import LANGS, Lang
@@ -342,8 +342,6 @@ _EVERY: Mapping[str, float] = {
 
 def _cards_compared(sentence: str) -> list[str]:
     """The cards that a sentence names, as they are written."""
-    from rightfit.explain.claim_words import card_pattern
-
     return list(dict.fromkeys(found[0] for found in card_pattern().finditer(sentence) if facts.match_accelerators(found[0])))
 
 

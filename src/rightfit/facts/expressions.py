@@ -164,8 +164,8 @@ class Expression:
     def subn(self, instead: str | Callable[[re.Match[str]], str], text: str) -> tuple[str, int]:
         return self.compiled.subn(instead, text) if self.may_match(text) else (text, 0)
 
-    def split(self, text: str, most: int = 0) -> list[str]:
-        return self.compiled.split(text, most) if self.may_match(text) else [text]
+    def split(self, text: str, maxsplit: int = 0) -> list[str]:
+        return self.compiled.split(text, maxsplit) if self.may_match(text) else [text]
 
 
 @functools.cache

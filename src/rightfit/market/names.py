@@ -113,8 +113,16 @@ def find_regions(text: str, regions: Iterable[Region]) -> tuple[Region, ...]:
     wanted = fold(text)
     for group, told in names_data()["region_groups"].items():
         if wanted in (group, *told["also"]):
-            return tuple(record for record in records if record.country == "CN" and record.city in told["cities"])
+            return tuple(record for record in records if _is_part(record, told))
     return tuple(record for record in records if wanted and wanted in _region_names(record))
+
+
+def _is_part(record: Region, told: Mapping[str, Any]) -> bool:
+    """Whether a region lies in a part of a country: by its city, or by its longitude."""
+    if "longitude" not in told:
+        return record.country == "CN" and record.city in told["cities"]
+    place = place_of(record.country, record.city)
+    return record.country == told["country"] and place is not None and told["longitude"][0] < place[1] < told["longitude"][1]
 
 
 @functools.cache

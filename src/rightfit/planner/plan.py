@@ -229,7 +229,8 @@ def explored(family: Family[Any], workload: Workload, catalog: Catalog) -> tuple
         return family.explore(wider, catalog), (widened_assumption(),)
     if bool((found.bits == 0).any()):
         return found, ()
-    if workload.method == "lora" and "method" in workload.assumed and workload.gpu:  # nobody said how to tune on it
+    is_open = workload.method == "lora" and "method" in workload.assumed  # nobody said how to tune
+    if is_open and workload.gpu and family.name == "language":
         few_bits, more = explored(family, workload.with_changes(method="qlora"), catalog)
         told = Assumption("method", "qlora", Reason("assumed_by_qlora", {}))
         return (few_bits, (told, *more)) if bool((few_bits.bits == 0).any()) else (found, ())

@@ -174,7 +174,7 @@ def plan(
 
         asked_for = settle(ask, open_market(view), {"model": model, **wishes})
         ask, wishes = asked_for.wish, {**wishes, **asked_for.chosen}
-    from rightfit.cli.asking import NoModelError, SeveralPlansError
+    from rightfit.cli.asking import NoModelError, SeveralPlansError, UnreadWordsError
 
     if have is not None and not have.strip():
         raise InputError(Message("cli.have_what"), field="have")
@@ -201,8 +201,14 @@ def plan(
     given = {name: value for name, value in wishes.items() if value is not None}
     if model is None and file is None and ask is None and set(given) == {"data"} and (size := _bytes_told(given["data"])):
         return _of_data(size, view)
+    unread: UnreadWordsError | None = None
     try:
         said = _said(model, file, wishes, ask=ask, ask_with=ask_with, view=view)
+    except UnreadWordsError as error:
+        # A person gets the plan of the rest, under the question; a program stops.
+        if view.is_machine or not error.leaves_a_plan:
+            return _nearest(sentence, given, error, view)
+        unread, said = error, (error.wishes.pop("model", None), None, error.wishes)
     except NoModelError as error:
         try:
             return _typical(ask or "", error, view, asked_for.questions if ask else ())
@@ -242,6 +248,8 @@ def plan(
         lines += other_card_lines(found, catalog, view.lang)
     if ask and (general := _general(sentence, lines, view)):
         lines = [*lines, general]
+    if unread:
+        lines = [label("status", "without_words", view.lang, words="; ".join(unread.words)), *lines]
     answer = with_answers(answer, [*unrented, *lines])
     if own_:
         from rightfit.cli.commands.own import with_own_parts
@@ -252,6 +260,8 @@ def plan(
 
         answer = with_alternatives(answer, found, view, catalog=catalog)
     emit(answer, view)
+    if unread:
+        raise unread
     return 0 if found.best else 1
 
 

@@ -84,6 +84,15 @@ LONGEST_SENTENCE, LONGEST_NUMBER = 2000, 24
 
 _DASH = re.compile(r"(?<=\s)(?<!\d\s)[-–—](?=\s)|(?<=\d\s)[-–—](?=\s(?:(?!\d)|\d{1,3}\s?GB(?![a-z])))")
 """Between the parts of a sentence: it stands between no two numbers."""
+_ANY_DASH = re.compile(r"((?:^|[;,，]|(?<![a-z])(?:between|from)|介于)\s*\d[\d.,]*\s[-–—](?=\s))|(?<=\s)[-–—](?=\s)", re.IGNORECASE)
+"""Any dash that stands alone; in the group one behind a number that begins a part: a range."""
+
+
+def _in_parts(text: str) -> str:
+    """The text with the dashes between its parts as semicolons; where several stand so, one between
+    two numbers is no range: "under $200 - 4 GPUs"."""
+    parts, dashes = _DASH.subn(";", text)
+    return _ANY_DASH.sub(lambda found: found[1] or ";", parts) if dashes > 1 else parts
 
 
 _LINE_END = re.compile(r"(?:\\r)?\\n(?![a-z])")
@@ -106,7 +115,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         return Understood(plain, told, (), (), tuple(key for key, _ in kept.unused))
     _refuse_unplanned(plain)
     today = today or datetime.date.today()
-    said, assumed = spoken(normalize(_DASH.sub(";", _sizes_apart(text.replace("，", ", ")))))
+    said, assumed = spoken(normalize(_in_parts(_sizes_apart(text.replace("，", ", ")))))
     sentence = Sentence(said)
     sentence.assumed += assumed
     read_errors(sentence)
@@ -356,8 +365,9 @@ def _rescale_tokens(sentence: Sentence) -> None:
     usual = facts.coefficients("serving_planning")
     lengths = {name: float(usual[name]) for name in ("input_tokens", "output_tokens")}
     told = {one.option: float(one.value) for one in sentence.readings if one.option in lengths and one.value.isdigit()}
+    settled = {one.words for one in sentence.readings if one.option in lengths}  # tokens in and out: counted with their lengths
     for at, one in enumerate(sentence.readings):
-        if told and one.option == "rate" and _OF_TOKENS.search(one.words):
+        if told and one.option == "rate" and one.words not in settled and _OF_TOKENS.search(one.words):
             number, _, period = one.value.partition("/")
             scaled = float(number) * sum(lengths.values()) / sum((lengths | told).values())
             sentence.readings[at] = dataclasses.replace(one, value=f"{scaled:.4g}/{period}")

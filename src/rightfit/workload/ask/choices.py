@@ -12,6 +12,7 @@ from rightfit import facts
 from rightfit.facts import engines, tables
 from rightfit.facts.classical import classical_model
 from rightfit.facts.expressions import Expression
+from rightfit.facts.trainers import strange_words
 from rightfit.messages import Message
 from rightfit.units import parse_data
 from rightfit.workload.ask import grammar
@@ -160,10 +161,20 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
             if not (reading.option == "quantization" and reading.value in _FEW_BITS and sentence.has("method"))
         ]
     if task in ("train", "finetune") and sentence.has("framework"):
-        sentence.readings = [
-            reading for reading in sentence.readings if reading.option != "framework" or reading.value not in ("onnxruntime",)
-        ]
+        _leave_engines(sentence)
     return inferred
+
+
+def _leave_engines(sentence: Sentence) -> None:
+    """What serves a model trains none: "with vLLM rollouts" says what answers while it learns,
+    which every plan of that kind has."""
+    for reading in [one for one in sentence.readings if one.option == "framework" and _only_serves(one.value)]:
+        sentence.readings.remove(reading)
+        sentence.noted.append(reading.words)
+
+
+def _only_serves(framework: str) -> bool:
+    return framework == "onnxruntime" or bool(engines.stacks_named(framework) and strange_words(framework.casefold()))
 
 
 def _settle_library(sentence: Sentence, text: str) -> str:

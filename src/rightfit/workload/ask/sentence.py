@@ -89,6 +89,12 @@ class Understood:
             return Message("workload.question_near", words=words, how=how, nearest=", ".join(dict.fromkeys(near)))
         return Message("workload.weighty", words=words, how=how)
 
+    def is_only_unnamed(self) -> bool:
+        """Whether what no option takes are names and words: no number, denial or model."""
+        return self.unknown_model() is None and not any(
+            _COUNTS.search(word) or grammar.HARD_DENIAL.search(word) or is_model(word) for word in self.weighty
+        )
+
     @staticmethod
     def _kind_of(words: str) -> str:
         """Whether a piece denies, counts, names or says something else: each has its options."""
@@ -97,6 +103,9 @@ class Understood:
         if any(char.isdigit() for char in words):
             return "steps" if grammar.COUNTED_STEPS.fullmatch(words) else "number"
         return "name" if words[:1].isupper() or re.fullmatch(r"[A-Za-z][\w.+-]*[A-Z\d][\w.+-]*", words) else "word"
+
+
+_COUNTS = re.compile(r"(?<![A-Za-z])\d")  # "8 devs", not "S3"
 
 
 class Sentence:

@@ -106,7 +106,8 @@ def read_prices(sentence: Sentence) -> None:
     for found in list(_OFFER.finditer(sentence.text)):
         clause = _CLAUSE.split(sentence.text[: found.start()])[-1]
         is_bound = _is_bound(sentence.text, *found.span()) or _BOUND.search(found[0])
-        if not is_bound and (sentence.is_post or _OFFERED.search(clause)):
+        rest = clause + _CLAUSE.split(sentence.text[found.end() :])[0]
+        if not is_bound and ((sentence.is_post and rest.strip(" .")) or _OFFERED.search(clause)):  # one that stands alone is a limit
             offers.append(found[0].strip(" ,，"))
             sentence.note(*found.span())
     for pattern in (_DAY_TOKENS, _UNSUPPORTED):
