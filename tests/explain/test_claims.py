@@ -327,3 +327,78 @@ def test_a_size_of_data_is_no_memory_of_a_server(verb: str, noun: str) -> None:
     assert found.claim != "wrong"
     (memory,) = api.check("ecs.g7.2xlarge has 500 GB of memory")
     assert memory.claim == "wrong"
+
+
+@pytest.mark.parametrize("cards", [("V100", "A10"), ("A100", "H100"), ("T4", "L4")])
+@pytest.mark.parametrize("cloud", ["Azure", "Alibaba", "AWS"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "{0} or {1} for training a small transformer, both on {cloud}?",
+        "{0} 还是 {1} 适合训练？",
+        "Is {cloud} the only one for {0}/{1} training?",
+        "Is {0} on {cloud} good for training?",
+        "Does {0} training with NVLink suit inference?",
+        "{0} or {1} for inference?",
+    ],
+)
+def test_what_a_job_costs_on_a_card_judges_nothing_else(asked: str, cloud: str, cards: tuple[str, str]) -> None:
+    """A choice, a cloud, a feature and "only" are not evaluated by a plan of a usual job."""
+    found = claim_lookup(asked.format(*cards, cloud=cloud), open_priced())
+    assert found is None or "workload" not in found.facts
+
+
+@pytest.mark.parametrize("link", ["infiniband", "efa", "roce", "erdma"])
+def test_the_only_cloud_with_a_link_is_told_by_the_servers(link: str) -> None:
+    market = open_priced()
+    servers = market.servers()
+    having = {cloud.partition("-")[0] for cloud, one in zip(servers.provider, servers.rdma, strict=True) if one == link}
+    for cloud, spoken in (("azure", "Azure"), ("aws", "AWS"), ("alicloud", "Alibaba Cloud"), ("coreweave", "CoreWeave")):
+        for asked in (f"Is {spoken} the only cloud with {link} for A100 training?", f"{spoken} is the only cloud with {link}"):
+            found = claim_lookup(asked, market)
+            assert found is not None, asked
+            assert found.claim == ("right" if having == {cloud} else "wrong"), asked
+            assert all(other.partition("-")[0] in having for other in found.facts["others"])
+
+
+def test_all_that_a_question_says_of_a_server_is_judged() -> None:
+    """Count of cards and memory of servers of the catalog, right and wrong, in both languages."""
+    catalog = open_catalog()
+    servers, rng, wrong = catalog.servers(), random.Random(3), list[str]()
+    rows = [
+        row for row in range(len(servers)) if servers.num_accelerators[row] in (1, 2, 4) and servers.provider[row] in ("alicloud", "aws")
+    ]
+    named = [row for row in rows if facts.match_accelerators(servers.accelerator_name[row].split("-")[0]) and servers.memory_bytes[row] > 0]
+    for row in rng.sample(named, 8):
+        name, card = servers.instance_type[row], servers.accelerator_name[row].split("-")[0]
+        count, memory = int(servers.num_accelerators[row]), round(float(servers.memory_bytes[row]) / 2**30)
+        for said, size, claim in ((count, memory, "right"), (count + 1, memory, "wrong"), (count, 3 * memory, "wrong")):
+            for asked in (f"{name} 是{said}张{card}加{size}G内存吗", f"Is {name} {said} {card} with {size} GB RAM?"):
+                (found,) = api.check(asked, catalog=catalog)
+                wrong += [] if found.claim == claim else [f"{asked}: {found.claim}"]
+    assert not wrong
+
+
+@pytest.mark.parametrize("card", ["V100", "T4", "RTX 4090"])
+@pytest.mark.parametrize("behind", [" RAM", "内存", " of host memory", " SSD", "硬盘"])
+def test_memory_of_the_host_is_not_that_of_the_card(card: str, behind: str) -> None:
+    from rightfit.explain.judged_parts import parts_of
+
+    said = f"ResNet-50 with one {card} memory, is 64 GB{behind} enough"
+    assert not [part for part in parts_of(said, open_catalog()) if part.word == "wrong"]
+
+
+@pytest.mark.parametrize("server", ["c7", "c7.large", "g4dn.xlarge"])
+@pytest.mark.parametrize("asked", ["Can TensorFlow Lite serve a BERT model on {}?", "Can {} serve BERT with TensorFlow Lite?"])
+def test_what_could_not_be_evaluated_is_no_verdict(asked: str, server: str) -> None:
+    for result in api.check(asked.format(server)):
+        assert result.claim not in ("right", "wrong"), result.explanation_en
+
+
+@pytest.mark.parametrize("asked", ["硬盘读取{}GB/s才够训练用？", "does training need a disk of {} GB/s?", "{} GB/s of disk reads to train"])
+def test_a_rate_is_no_amount_of_data(asked: str) -> None:
+    from rightfit.workload.ask import understand
+
+    for rate in (1, 3, 12):
+        assert "data" not in understand(asked.format(rate)).wishes
+        assert understand(f"train resnet50 on {rate} GB").wishes["data"] == f"{rate} GB"

@@ -3,9 +3,11 @@ for them."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from rightfit import api, facts
+from rightfit import api, facts, lookup
 from rightfit.explain.market_questions import market_question
 from rightfit.explain.quantities import memory_text
 from rightfit.explain.questions import question_lookup
@@ -137,3 +139,17 @@ def test_a_price_for_hours_of_each_day() -> None:
 def test_two_cards_are_compared_by_a_figure(said: str, claim: str) -> None:
     (found,) = api.check(said)
     assert found.claim == claim, found.explanation_zh
+
+
+@pytest.mark.parametrize("asked", ["阿里云gn6i一个月多少钱", "how much is ecs.gn6i-c4g1.xlarge a month"])
+def test_a_month_is_told_at_the_price_of_its_subscription(asked: str) -> None:
+    """Where the catalog has one; by the hour for 730 hours beside it."""
+    catalog = default_catalog()
+    found = market_question(asked, catalog)
+    assert found is not None
+    subscribed, hourly = (float(one.replace(",", "")) for one in re.findall(r"\$([\d,.]+\d)", found.explanation_en.splitlines()[0]))
+    rows = lookup.prices("ecs.gn6i-c4g1.xlarge", purchase="subscription-1m", catalog=catalog).offers
+    monthly = [price * 730 for price in rows.price_usd_per_h.tolist()]
+    assert monthly
+    assert any(abs(subscribed - price) < 0.01 * price for price in monthly)
+    assert subscribed < hourly

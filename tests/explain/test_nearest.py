@@ -9,7 +9,7 @@ import pytest
 
 from rightfit.api import check
 from rightfit.explain.factor_claims import factor_claim
-from rightfit.explain.glossary import with_figures
+from rightfit.explain.glossary import glossary, with_figures
 from rightfit.explain.messages import topic
 from rightfit.explain.nearest import askable, known_answer, nearest_answer, nearest_texts
 from rightfit.explain.questions import question_or_open_wish
@@ -129,3 +129,29 @@ def test_tokens_of_a_day_are_requests_of_the_length_that_is_told() -> None:
     )
     assert plain["rate"] == "1e+04/day"
     assert told["rate"] == "1e+04/天"
+
+
+_UNITS = {"万亿": 1e12, "亿": 1e8, "万": 1e4, "trillion": 1e12, "billion": 1e9, "million": 1e6}
+_FIGURE = re.compile(rf"(?<![A-Za-z\d.-])(\d+(?:\.\d+)?(?:e\d+)?)(?:\s*({'|'.join(_UNITS)}))?")
+_SPAN = re.compile(rf"(\d+(?:\.\d+)?)(\s*(?:to|[～~])\s*)(?=(\d+(?:\.\d+)?)\s*({'|'.join(_UNITS)}))")
+
+
+def figures_of(text: str) -> set[float]:
+    """The numbers in digits of a text, commands and fields aside; both ends of "1 to 7 million"."""
+    said = re.sub(r"(?<=\d),(?=\d{3})", "", re.sub(r"`[^`]*`|\{[^}]*\}|\b1/(?=\d)", " ", text))
+    said = re.sub(r"\ba (?=million|billion)", "1 ", said.replace("百万", "1000000 "))
+    said = _SPAN.sub(lambda one: f"{one[1]} {one[4]}{one[2]}" if float(one[1]) < float(one[3]) else one[0], said)
+    return {round(float(found[1]) * _UNITS.get(found[2], 1.0), 9) for found in _FIGURE.finditer(said)}
+
+
+def test_both_languages_tell_the_same_figures() -> None:
+    """All entries of nearest.toml, all topics and all terms."""
+    texts = {f"known {name}": entry for name, entry in KNOWN.items()}
+    texts |= {f"topic {entry['id']}": entry for entry in topic("topic_questions")["topics"]}
+    texts |= {f"term {name}": entry for name, entry in glossary().items()}
+    apart = {name: (en - zh, zh - en) for name, one in texts.items() if (en := figures_of(one["en"])) != (zh := figures_of(one["zh"]))}
+    assert not apart
+    assert sum(bool(figures_of(one["en"])) for one in texts.values()) > 100
+    assert (
+        figures_of("about 2 to 15 trillion tokens, `--data 3Btok`, {A100.memory}") == figures_of("2 万亿～15 万亿 token") == {2e12, 15e12}
+    )

@@ -39,6 +39,8 @@ ASKED = {
     "spot_interrupted": ("训练中途 spot 被中断怎么办", "My spot server was interrupted, what should I do?"),
     "game_cards_reliable": ("推理用 RTX 3060 稳定吗", "Is an RTX 4090 reliable in production?"),
     "why_data_center_cards": ("RTX 4090 比 A100 便宜,为什么还要租 A100", "Why rent an A100 when a 4090 is cheaper?"),
+    "total_memory_enough": ("总显存≥80GB，用 4 张 3090 行不行", "Is the total VRAM of two RTX 3090s enough?"),
+    "train_in_integers": ("LLM.int8 能用来训练 70B 吗", "Can I train a 70B model in int8?"),
     "cards_pooled": ("两张 RTX 3090 等于 48GB 显存吗", "Do two RTX 3090s combine to 48 GB of VRAM?"),
     "sagemaker_serverless": ("SageMaker Serverless 推理支持 GPU 吗", "Does SageMaker Serverless support GPUs?"),
     "disks_compared": ("ESSD PL1 和 PL3 有什么区别", "What is the difference between gp3 and io2?"),

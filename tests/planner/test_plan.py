@@ -8,13 +8,13 @@ from functools import cache
 from typing import Any
 
 import pytest
+from counted import counted_usd
 
 import rightfit
 from rightfit import facts
 from rightfit.errors import UnknownNameError
-from rightfit.market.packed_tables import rules
 from rightfit.planner.plan import plan, search
-from rightfit.search.answer import Option, Plan, Reason
+from rightfit.search.answer import Plan, Reason
 from rightfit.search.criteria import CRITERIA
 from rightfit.search.training.kind import least_accelerators
 from rightfit.workload import Workload
@@ -26,17 +26,6 @@ LLAMA_70B = "meta-llama/Meta-Llama-3-70B"
 @cache
 def _plan(**options: Any) -> Plan:
     return plan(Workload(**{"model": LLAMA, "data": "50Mtok", **options}), top=10)
-
-
-def counted_usd(option: Option) -> float:
-    """What an option counts as in the order: old prices at their upper end, several servers,
-    offloading and unusual regions dearer than they are, estimates last."""
-    usual = facts.coefficients("planning")
-    several = usual["one_server_worth"] if option.nodes > 1 else 1.0
-    held = usual["last_resort_worth"] if option.layout.offload != "none" else 1.0
-    regions = rules()["usual_regions"].get(option.provider, [option.region])
-    far = 1.0 if option.region in regions else 1.0 / (1.0 - usual["place_saves"])
-    return float("inf") if option.facts["is_estimate"] else option.cost.total_usd * several * held * far
 
 
 def test_qlora_of_8b_is_planned_over_the_whole_catalog() -> None:
@@ -314,3 +303,9 @@ def test_a_named_gpu_that_lora_does_not_fit_is_planned_with_qlora_where_nobody_s
     assert [option.layout.method for option in found.options] == ["qlora"]
     assert "assumed_by_qlora" in {one.why.key for one in found.assumptions}
     assert not rightfit.plan(**wish, method="lora", top=1).options  # what was said is kept
+
+
+@pytest.mark.parametrize(("model", "data"), [("openai/whisper-large-v3", "200hours"), ("flux.1-dev", "500images")])
+def test_a_named_gpu_that_a_model_of_another_kind_does_not_fit_is_no_contradiction(model: str, data: str) -> None:
+    found = rightfit.plan(model=model, task="finetune", data=data, gpu=["RTX-3060"], num_gpus=1, top=1)
+    assert found.best or found.advice

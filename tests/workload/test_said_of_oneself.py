@@ -186,6 +186,20 @@ def test_the_whole_model_is_in_the_format_that_was_published(said: str) -> None:
     assert understand(f"部署{said}，同时 20 人在线").wishes["quantization"] == "fp8"
 
 
+@pytest.mark.parametrize("said", ["deepseek满血版", "DeepSeek 满血", "满血版 DeepSeek"])
+def test_the_whole_deepseek_is_its_model_of_671b(said: str) -> None:
+    assert understand(f"部署{said}，同时 20 人在线").wishes["model"] == "deepseek-r1"
+
+
+@pytest.mark.parametrize("engine", ["vLLM", "SGLang", "TGI"])
+def test_what_answers_while_a_model_learns_is_no_trainer(engine: str) -> None:
+    found = understand(f"GRPO on Qwen2.5-7B with {engine} rollouts, 8k prompts")
+    assert "framework" not in found.wishes
+    assert found.wishes["method"] == "grpo"
+    assert engine in found.unused
+    assert not found.weighty
+
+
 def test_the_whole_model_is_not_quantized() -> None:
     assert understand("部署满血版 Qwen2.5-72B，同时 20 人在线").wishes["quantization"] == "none"
 

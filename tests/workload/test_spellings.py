@@ -108,3 +108,49 @@ def test_bits_beside_the_name_of_a_format_say_it_again(form: str, bits: str) -> 
 def test_a_model_with_a_serving_engine_is_served(engine: str) -> None:
     for said in (f"What is the throughput of Llama-3-8B on one L4 with {engine}?", f"Llama-3-8B 用 {engine} 在一张 L4 上多快"):
         assert dict(understand(said).settled())["task"] == "serve"
+
+
+ENDS_IN_A_NUMBER = (
+    ("under $200", "budget"),
+    ("sequence length 512", "seq_len"),
+    ("epochs=3", "epochs"),
+    ("seed 42", ""),
+    ("batch size 2", "micro_batch"),
+)
+BEGINS_WITH_A_NUMBER = (("4 GPUs", "num_gpus"), ("5000 recordings of 375 words", "data"), ("20000 samples", "data"))
+
+
+@pytest.mark.parametrize(("first", "option"), ENDS_IN_A_NUMBER)
+@pytest.mark.parametrize(("second", "other"), BEGINS_WITH_A_NUMBER)
+def test_a_dash_between_two_parts_makes_no_range(first: str, option: str, second: str, other: str) -> None:
+    for said in (
+        f"{first} - {second} - fine-tune Llama-3-8B - LoRA - on AWS",
+        f"LoRA - fine-tune Llama-3-8B - on AWS - {first} - {second}",
+    ):
+        found = understand(said)
+        assert {option, other} - {""} <= dict(found.settled()).keys(), found.wishes
+        assert not found.weighty
+
+
+@pytest.mark.parametrize(
+    "said", ["LoRA - from 1000 - 2000 samples - fine-tune Llama-3-8B", "on AWS - LoRA of Llama-3-8B - 1000 - 2000 samples - thanks"]
+)
+def test_a_range_between_dashes_stays_one(said: str) -> None:
+    assert dict(understand(said).settled())["data"] == "2000 samples"
+
+
+@pytest.mark.parametrize("between", ["; ", " - ", ". "])
+def test_a_price_that_stands_alone_is_a_limit(between: str) -> None:
+    parts = (
+        "serve Qwen2.5-7B",
+        "with vLLM",
+        "on 8 H100",
+        "up to 50 users",
+        "we are a small company",
+        "40 tokens/s per user",
+        "in English",
+        "$2 per hour",
+    )
+    assert dict(understand(between.join((*parts, "please and thanks for any help at all"))).settled())["budget"] == "1460usd/month"
+    told = between.join((*parts[:-1], "somebody has one for $2 per hour", "please and thanks for any help at all"))
+    assert "budget" not in understand(told).wishes

@@ -72,6 +72,8 @@ def _figures(clause: str, told: Told) -> Sequence[Part]:
     cards = named[0] if named else told.cards
     parts = []
     for amount in _AMOUNT.finditer(clause) if cards else ():
+        if word("of_host").match(clause, amount.end()):
+            continue
         unit = _UNITS.get(amount["unit"].upper(), amount["unit"].upper())
         if (column := _column(clause, unit, amount.start())) is not None:
             stated = float(amount["number"].replace(",", "")) * _size(column, unit)

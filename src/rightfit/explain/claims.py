@@ -33,7 +33,9 @@ from rightfit.explain.claim_words import (
 )
 from rightfit.explain.factor_claims import factor_claim
 from rightfit.explain.fit_claims import fits, need_claim
+from rightfit.explain.messages import label
 from rightfit.explain.trials import best_of, cost_text, where_text
+from rightfit.explain.yes_or_no import is_question
 from rightfit.facts.expressions import expression
 from rightfit.market import server_names
 from rightfit.market.names import find_provider, provider_display
@@ -74,12 +76,26 @@ def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
         only_one,
         _feature,
         fits,
-        *([suits] if is_one or " | " in said else []),
+        *([suits] if (is_one or " | " in said) and not _beyond_cost(query, said) else []),
     ):
         if (found := reader(said, catalog)) is not None:
             texts = {lang: text_of("line", lang, reason=found.reason[lang]) for lang in LANGS}
             return CheckResult(query, found.kind, True, found.claim, dict(found.facts), (), texts["en"], texts["zh"])
     return None
+
+
+def _beyond_cost(query: str, said: str) -> bool:
+    """Whether a sentence says more than that a card suits a job, so that what the job costs on it
+    judges nothing: that only one has something, a feature, a cloud, or a question between cards."""
+    is_between = is_question(query) and len(cards_of(said)) > 1 and bool(any_of(table()["either"]["words"]).search(said))
+    is_of_feature = bool(features_in(said)) and is_question(query)
+    return is_exclusive(said) or is_between or is_of_feature or (is_question(query) and bool(_clouds_of(said)))
+
+
+def _clouds_of(said: str) -> list[str]:
+    """The clouds that a sentence names."""
+    words = re.findall(r"[A-Za-z]+|[\u4e00-\u9fff]*云", said)
+    return [code for word in words if (code := find_provider(word))]
 
 
 def as_fast_lookup(query: str, catalog: Catalog) -> CheckResult | None:
@@ -165,6 +181,8 @@ def only_one(said: str, catalog: Catalog) -> Judged | None:
     matches = (expression(words).fullmatch(said) for words in entry["words"]) if is_exclusive(said) else ()
     for found in (match for match in matches if match):
         feature, named_cards = named("features", found["told"]), [facts.match_accelerators(one) for one in _listed(found["first"])]
+        if feature == "rdma" and (judged := _only_cloud(found["first"], found["told"], said, catalog)) is not None:
+            return judged
         if not feature or feature == "rdma" or not named_cards or not all(named_cards):
             continue
         own = [name for names in named_cards for name in names]
@@ -176,6 +194,36 @@ def only_one(said: str, catalog: Catalog) -> Judged | None:
         claim = "right" if holds != bool(re.search(entry["denied"], said, re.IGNORECASE)) else "wrong"
         return Judged(kind, claim, told, {"feature": feature, "others": others})
     return None
+
+
+def _only_cloud(first: str, told: str, said: str, catalog: Catalog) -> Judged | None:
+    """ "Azure is the only cloud with InfiniBand": whether the servers of the clouds that it names
+    have that link, and of no other (large) one."""
+    from rightfit.market.sellers import is_major
+
+    entry, clouds = table()["only"], [find_provider(one) for one in _listed(first)]
+    if not clouds or None in clouds:
+        return None
+    servers = catalog.servers()
+    has = Counter((link, cloud) for link, cloud in zip(servers.rdma, servers.provider, strict=True) if link not in ("", "none"))
+    links = {link for link, _ in has}
+    meant = {link for link in links if re.search(rf"(?<![a-z]){link}(?![a-z])", told.casefold())} or links
+    having = {cloud for link, cloud in has if link in meant}
+    is_large = bool(re.search(entry["large"], said, re.IGNORECASE))
+    others = {cloud for cloud in having if cloud.partition("-")[0] not in clouds and (is_major(cloud) or not is_large)}
+    holds = all(cloud in having for cloud in clouds) and not others
+    claim = "right" if holds != bool(re.search(entry["denied"], said, re.IGNORECASE)) else "wrong"
+    lines = [
+        both(
+            "link_of",
+            link=label("joined", link.replace("-", "_"), "en"),
+            clouds={lang: q.provider_text(", ".join(sorted(c for one, c in has if one == link)), lang) for lang in LANGS},
+        )
+        for link in sorted(links, key=lambda link: (link not in meant, link))
+    ]
+    told_all = {lang: ("；" if lang == "zh" else "; ").join(line[lang] for line in lines) for lang in LANGS}
+    reason = both("link_any", told=told_all)
+    return Judged("provider", claim, reason, {"links": sorted(meant), "others": sorted(others)})
 
 
 def _listed(said: str) -> list[str]:

@@ -377,6 +377,7 @@ def _server_prices(sentence: str, catalog: Catalog) -> CheckResult | None:
         if price is None or len(lines["en"]) >= _MOST_ROWS:
             continue
         amount = price["price_usd_per_h"] * hours
+        month = _subscribed(row, price["region"], catalog) if hours == HOURS_PER_MONTH else None
         for lang in LANGS:
             key = _period("server", hours)
             shown = {
@@ -385,8 +386,24 @@ def _server_prices(sentence: str, catalog: Catalog) -> CheckResult | None:
                 "price": q.money_text(amount),
                 "region": q.region_text(price["region"], lang),
             }
-            lines[lang].append(_text(key, lang, as_of=price["as_of"], **shown))
+            told = _text(key, lang, as_of=price["as_of"], **shown)
+            if month is not None:
+                shown |= {"price": q.money_text(month["price_usd_per_h"] * hours), "on_demand": q.money_text(amount)}
+                shown["region"] = q.region_text(month["region"], lang)
+                told = _text("server_subscribed", lang, as_of=month["as_of"], **shown)
+            lines[lang].append(told)
     return _result(sentence, name, lines, {"server": name}) if lines["en"] else None
+
+
+def _subscribed(row: int, region: str, catalog: Catalog) -> dict[str, Any] | None:
+    """The price of a month's subscription of a server in a region, else where it is least; None
+    where the catalog has none."""
+    from rightfit.market.offers import PURCHASE_CODES
+
+    offers = catalog.offers_of(row)
+    rows = np.flatnonzero((offers.purchase_index == PURCHASE_CODES["subscription-1m"]) & ~offers.is_quarantined)
+    found = [offers.row(at) for at in rows.tolist()]
+    return min(found, key=lambda one: (one["region"] != region, one["price_usd_per_h"]), default=None)
 
 
 def _period(head: str, hours: float) -> str:

@@ -19,6 +19,7 @@ from rightfit.explain.nearest import asks_something, general_lines, known_answer
 from rightfit.explain.open_wishes import asked_rule, largest_model, moving_price, open_wish, planned_answer
 from rightfit.explain.rule_lookup import find_rule, rule_answer, statement_answer
 from rightfit.explain.server_questions import server_question
+from rightfit.explain.statement_parts import clauses
 from rightfit.explain.topic_questions import topic_question
 from rightfit.explain.yes_or_no import is_question
 from rightfit.market.denials import turned
@@ -220,7 +221,9 @@ def _without_model(sentence: str, catalog: Catalog, *, is_question: bool) -> Che
     if len(named) == 1 and (is_question or _WHAT.search(sentence)):
         cards = cards_of(sentence.replace(named[0], " "))
         if len(cards) == 1 and _IS.search(sentence):  # "g5.xlarge 是 T4 吗"
-            return dataclasses.replace(check_one(f"{named[0]} ({cards[0][0]})", catalog=catalog), query=sentence)
+            return dataclasses.replace(
+                check_one(f"{named[0]}={_said_of(named[0], cards[0][0], sentence)}", catalog=catalog), query=sentence
+            )
         return dataclasses.replace(check_one(named[0], catalog=catalog), query=sentence)
     is_choice = "还是" in sentence or re.search(r"\bor\b", sentence) is not None
     rule = find_rule(_QUESTION.sub("", sentence)) if is_question or is_choice else None
@@ -230,6 +233,14 @@ def _without_model(sentence: str, catalog: Catalog, *, is_question: bool) -> Che
     is_lacking = bool(_LACKING.search(sentence)) and not isinstance(rule, str) and rule.kind in ("fixed", "interconnect", "network")
     # whether it can be done without what a rule asks for: where the rule is wrong it can
     return dataclasses.replace(found, claim=turned(found.claim)) if is_lacking and found.claim in ("right", "wrong") else found
+
+
+def _said_of(name: str, card: str, sentence: str) -> str:
+    """What a question says of a server in the clause that names its card: "1张A100加128G内存"."""
+    clause = next((one for one in clauses(sentence) if card in one), card)
+    told = clause.partition(name)[2] if name in clause else clause
+    told = re.sub(r"^\s*(?:是|为|有)\s*|[吗么呢嘛]\s*$", "", told)
+    return told if re.search(r"\d", told.replace(card, "")) else card
 
 
 #: "没有 NVLink 能 ... 吗", "can I ... without InfiniBand?"

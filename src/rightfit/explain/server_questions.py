@@ -217,13 +217,21 @@ def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog:
     else:
         answer = "no"
         outcome = outcome_of(wishes, kinds[-1], catalog=catalog)
+        if outcome.fits is None:  # not evaluated: no verdict, but what other software does there
+            answer = ""
+            usual = {option: value for option, value in wishes.items() if option != "framework"}
+            usual |= UNHURRIED if is_open else {}
+            kind, found = cheapest_of(usual, rows, catalog) if "framework" in wishes else ("", None)
+            for lang in LANGS if found is not None else ():
+                told[lang].append(_text("other_software", lang, done=done_text(kind, found, _way(found), lang)))
+            wishes = usual
         for lang in LANGS:
-            told[lang].append(outcome_text(outcome, lang))
+            told[lang].insert(len(told[lang]) - (not answer and found is not None), outcome_text(outcome, lang))
     if len(kinds) == 1:
         command = _command(wishes, kinds[0])
         for lang in LANGS:
             told[lang].append(command)
-    return _result(sentence, name, told, "wrong" if answer == "no" else "right", answer)
+    return _result(sentence, name, told, {"": None, "no": "wrong"}.get(answer, "right"), answer)
 
 
 def _is_of(sentence: str, name: str, card: str, catalog: Catalog) -> CheckResult:

@@ -353,6 +353,8 @@ def _judge_accelerator(claim: Claim, *, names: Sequence[str]) -> ClaimVerdict:
 def bracketed(catalog: Catalog, query: str, name: str, claim_text: str) -> CheckResult | None:
     """A nickname nobody knows, with a better name in brackets."""
     for text in BRACKETS.findall(name):
+        if server_names.is_amount(text):
+            continue  # "4张3090行不行（96G）"
         if (found := series(catalog, query, text, claim_text)) or (found := accelerator(catalog, query, text, claim_text)):
             return found
     return None
@@ -507,7 +509,7 @@ _OF_SERIES = re.compile(
     re.IGNORECASE,
 )
 _VERBS = re.compile(
-    r"是不是|是否|有没有|是|为|满足|符合|达到|配备?|带有?|搭载|拥有|只?有|的|最低要求|实例|机型|\b(?:is|are|has|have|comes? with|with|meets?|an?|the|one|of)\b",
+    r"是不是|是否|有没有|是|为|满足|符合|达到|配备?|带有?|搭载|拥有|只?有|的|最低要求|实例|机型|\b(?:is|are|has|have|comes? with|with|meets?|an?|the|one(?!\s+[A-Za-z]+\d)|of)\b",
     re.IGNORECASE,
 )
 

@@ -32,8 +32,10 @@ from rightfit.records import dataclass
 # "H100 or A100"); each is judged alone.
 
 _STATEMENTS = re.compile(r"\s*(?:[;；、]|,(?!\d{3}\b)|/(?!\s*(?:h|hr|hour|s|卡|张|小?时|天|月|台)(?![a-z]))|\bor\b|或)\s*", re.IGNORECASE)
-_SPOKEN = {"一": "1", "单": "1", "两": "2", "双": "2", "四": "4", "八": "8"}
-_SPOKEN_COUNT = re.compile(r"([一单两双四八])(?=[块张个卡])")
+_SPOKEN = {"一": "1", "单": "1", "两": "2", "双": "2", "四": "4", "八": "8", "one": "1", "two": "2", "four": "4", "eight": "8"}
+_SPOKEN_COUNT = re.compile(r"((?<![A-Za-z])(?:one|two|four|eight)(?=\s+[A-Za-z]+\d)|[一单两双四八](?=[块张个卡]))", re.IGNORECASE)
+_JOIN = re.compile(r"\s*(?:[加+配和与带]|\b(?:with|and|plus)\b)\s*$", re.IGNORECASE)
+_ASKED_END = re.compile(r"[吗么嘛呢吧?？]+(?=\s*(?:[,;]|$))")
 _LABEL = re.compile(r"^\s*(?:post|text|文)\s*\w{1,3}\s*[:：]\s*|\(\s*(?:post|text)\s*\w{1,3}\s*\)", re.IGNORECASE)
 _TIMES = re.compile(
     r"(?<![\w.])(\d{1,3})\s*(?:[x×*]\s*|块|张|个|卡)(?=[^\W\d_]|\d{4}\b|\s)|\bx\s*(\d{1,3})\b|(?<![\w.])(\d{1,3})\s+(?=[A-Z]+\d+\w*\b)",
@@ -102,7 +104,7 @@ def parse_claims(text: str, *, subject: str = "") -> tuple[Claim, ...]:
     """The statements of a claim, in order. `subject` is what they are about: its own name in them
     says nothing ("A2 offers H100")."""
     said = text.replace("（", "(").replace("）", ")").replace("，", ",")
-    said = _SPOKEN_COUNT.sub(lambda found: _SPOKEN[found[1]], said)
+    said = _SPOKEN_COUNT.sub(lambda found: _SPOKEN[found[1].casefold()], _ASKED_END.sub("", said))
     if subject:
         said = re.sub(rf"(?<![\w.-]){re.escape(subject)}(?![\w.-])", " ", said, flags=re.IGNORECASE)
     parts = [part.strip() for part in _STATEMENTS.split(said)]
@@ -112,7 +114,7 @@ def parse_claims(text: str, *, subject: str = "") -> tuple[Claim, ...]:
 def _claims_of(statement: str) -> tuple[Claim, ...]:
     """A statement; the host's shape apart from what else it says ("16 cores 64GB T4")."""
     if found := _HOST_SHAPE.search(statement):
-        rest = f"{statement[: found.start()]} {statement[found.end() :]}".strip()
+        rest = f"{_JOIN.sub('', statement[: found.start()])} {statement[found.end() :]}".strip()
         if _accelerators(rest)[0]:
             return (parse_claim(found[0].strip(), is_host=True), parse_claim(rest))
     return (parse_claim(statement),)
@@ -177,9 +179,14 @@ def _accelerators(text: str) -> tuple[tuple[str, ...], str]:
     for length in range(min(4, len(words)), 0, -1):
         for start in range(len(words) - length + 1):
             phrase = " ".join(words[start : start + length])
-            if not re.fullmatch(r"\d+\s*g(?:i?b)?", phrase, re.IGNORECASE) and (names := _match(phrase)):
+            if not is_amount(phrase) and (names := _match(phrase)):
                 return names, _without_memory(phrase)
     return (), ""
+
+
+def is_amount(phrase: str) -> bool:
+    """Whether a phrase is memory alone, which names no accelerator."""
+    return bool(re.fullmatch(r"\s*\d+\s*g(?:i?b)?\s*", phrase, re.IGNORECASE))
 
 
 def _match(phrase: str) -> tuple[str, ...]:
@@ -445,8 +452,8 @@ def servers_for_claim(
     """Rows of the provider's servers that carry what is claimed: accelerator, its count and memory;
     nearest in size first."""
     servers = catalog.servers()
-    if not claim.accelerators:
-        return []
+    if not claim.accelerators:  # of the host's shape: the size of the family that has it
+        return [row for row in family if _has_shape(servers, row, claim)]
     carrying = [row for row in _provider_rows(servers, provider) if carries(servers, row, claim)]
     wanted = claim.count or (parts.gpus if parts else 0) or 1
     near = parts or NameParts(provider, "")
@@ -476,6 +483,14 @@ def carries(servers: ServerTable, row: int, claim: Claim) -> bool:
     if servers.accelerator_name[row] not in claim.accelerators:
         return False
     return not claim.accelerator_memory_bytes or memory_agrees(claim.accelerator_memory_bytes, float(servers.accelerator_memory_bytes[row]))
+
+
+def _has_shape(servers: ServerTable, row: int, claim: Claim) -> bool:
+    """Whether a server has the cores and the memory that are claimed of one; not where none are."""
+    if not (claim.vcpus or claim.memory_bytes) or servers.not_recommended[row] not in ("", "no price"):
+        return False
+    is_memory = not claim.memory_bytes or memory_agrees(claim.memory_bytes, float(servers.memory_bytes[row]))
+    return is_memory and claim.vcpus in (0, float(servers.vcpus[row]))
 
 
 def memory_agrees(claimed_bytes: float, real_bytes: float) -> bool:

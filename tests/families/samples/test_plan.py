@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from counted import counted_usd
 
 import rightfit
 from rightfit import facts
@@ -85,8 +86,8 @@ def test_steps_samples_and_time_agree(name: str) -> None:
 def test_options_come_in_order_and_nothing_on_the_front_is_beaten() -> None:
     for name in ("resnet", "lora", "dlrm"):
         found = planned(name)
-        worth = facts.coefficients("planning")["one_server_worth"]  # one server goes before several
-        costs = [option.cost.total_usd * (worth if option.nodes > 1 else 1.0) for option in found.options]
+        deadline_s = 86400.0 if "deadline" in SCENARIOS[name] else None
+        costs = [counted_usd(option, deadline_s=deadline_s) for option in found.options]
         longest = MUCH_LONGER * found.options[0].estimate["total_time_s"].mid  # slower ones go last
         costs = [cost for cost, option in zip(costs, found.options, strict=True) if option.estimate["total_time_s"].mid <= longest]
         assert costs == sorted(costs)

@@ -43,6 +43,7 @@ from rightfit.workload.ask.figured import (
     settle_each_day,
     settle_per_time,
     settle_speed,
+    settle_spoken,
     settle_things_a_day,
     work_off_daily,
 )
@@ -84,6 +85,19 @@ LONGEST_SENTENCE, LONGEST_NUMBER = 2000, 24
 
 _DASH = re.compile(r"(?<=\s)(?<!\d\s)[-–—](?=\s)|(?<=\d\s)[-–—](?=\s(?:(?!\d)|\d{1,3}\s?GB(?![a-z])))")
 """Between the parts of a sentence: it stands between no two numbers."""
+_ANY_DASH = re.compile(r"((?:^|[;,，]|(?<![a-z])(?:between|from)|介于)\s*\d[\d.,]*\s[-–—](?=\s))|(?<=\s)[-–—](?=\s)", re.IGNORECASE)
+"""Any dash that stands alone; in the group one behind a number that begins a part: a range."""
+
+
+def _in_parts(text: str) -> str:
+    """The text with the dashes between its parts as semicolons; where several stand so, one between
+    two numbers is no range: "under $200 - 4 GPUs"."""
+    parts, dashes = _DASH.subn(";", text)
+    return _ANY_DASH.sub(lambda found: found[1] or ";", parts) if dashes > 1 else parts
+
+
+_SETTING_END = re.compile(r"(=[^\s;]+)\s+(?=[A-Za-z_][\w.-]*=\S)|(--[A-Za-z][\w-]*(?:[= ][^\s-]\S*)?)\s+(?=--[A-Za-z])")
+"""Between the settings of a command line: the value of one is no number of the next."""
 
 
 _LINE_END = re.compile(r"(?:\\r)?\\n(?![a-z])")
@@ -106,7 +120,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         return Understood(plain, told, (), (), tuple(key for key, _ in kept.unused))
     _refuse_unplanned(plain)
     today = today or datetime.date.today()
-    said, assumed = spoken(normalize(_DASH.sub(";", _sizes_apart(text.replace("，", ", ")))))
+    said, assumed = spoken(normalize(_in_parts(_sizes_apart(_SETTING_END.sub(r"\1\2; ", text.replace("，", ", "))))))
     sentence = Sentence(said)
     sentence.assumed += assumed
     read_errors(sentence)
@@ -191,6 +205,8 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         sentence.assumed.append(Message("workload.assumed_own_use"))
     if task == "serve" and sentence.is_post:
         _note_deadline(sentence)
+    if task == "serve":
+        settle_spoken(sentence)
     settle_speed(sentence, next((one.value for one in (*sentence.readings, *inferred) if one.option == "users"), ""))
     if task == "serve" and (pause := keep_in_flight(sentence)):
         inferred.append(pause)
@@ -356,8 +372,9 @@ def _rescale_tokens(sentence: Sentence) -> None:
     usual = facts.coefficients("serving_planning")
     lengths = {name: float(usual[name]) for name in ("input_tokens", "output_tokens")}
     told = {one.option: float(one.value) for one in sentence.readings if one.option in lengths and one.value.isdigit()}
+    settled = {one.words for one in sentence.readings if one.option in lengths}  # tokens in and out: counted with their lengths
     for at, one in enumerate(sentence.readings):
-        if told and one.option == "rate" and _OF_TOKENS.search(one.words):
+        if told and one.option == "rate" and one.words not in settled and _OF_TOKENS.search(one.words):
             number, _, period = one.value.partition("/")
             scaled = float(number) * sum(lengths.values()) / sum((lengths | told).values())
             sentence.readings[at] = dataclasses.replace(one, value=f"{scaled:.4g}/{period}")

@@ -12,10 +12,11 @@ from rightfit import facts
 from rightfit.facts import engines, tables
 from rightfit.facts.classical import classical_model
 from rightfit.facts.expressions import Expression
+from rightfit.facts.trainers import strange_words
 from rightfit.messages import Message
-from rightfit.units import parse_data
+from rightfit.units import parse_count, parse_data
 from rightfit.workload.ask import grammar
-from rightfit.workload.ask.figured import reads_pages
+from rightfit.workload.ask.figured import NOT_AT_ONCE, reads_pages
 from rightfit.workload.ask.sentence import Reading, Sentence
 
 _CHOICES: tuple[tuple[str, Mapping[str, Expression]], ...] = (
@@ -36,7 +37,7 @@ _CHOICES: tuple[tuple[str, Mapping[str, Expression]], ...] = (
 
 
 #: Ways to pay that bind for longer than a job runs.
-_COMMITTED = ("reserved", "reserved-1y", "reserved-3y", "subscription", "capacity-block")
+_COMMITTED = ("reserved", "reserved-1y", "reserved-3y", "subscription", "subscription-1m", "capacity-block")
 _PERMITTED = grammar.shape("{permitted}")
 
 
@@ -160,10 +161,20 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
             if not (reading.option == "quantization" and reading.value in _FEW_BITS and sentence.has("method"))
         ]
     if task in ("train", "finetune") and sentence.has("framework"):
-        sentence.readings = [
-            reading for reading in sentence.readings if reading.option != "framework" or reading.value not in ("onnxruntime",)
-        ]
+        _leave_engines(sentence)
     return inferred
+
+
+def _leave_engines(sentence: Sentence) -> None:
+    """What serves a model trains none: "with vLLM rollouts" says what answers while it learns,
+    which every plan of that kind has."""
+    for reading in [one for one in sentence.readings if one.option == "framework" and _only_serves(one.value)]:
+        sentence.readings.remove(reading)
+        sentence.noted.append(reading.words)
+
+
+def _only_serves(framework: str) -> bool:
+    return framework == "onnxruntime" or bool(engines.stacks_named(framework) and strange_words(framework.casefold()))
 
 
 def _settle_library(sentence: Sentence, text: str) -> str:
@@ -220,13 +231,18 @@ def _note_target_size(sentence: Sentence) -> None:
 
 
 _IN_A_DAY = grammar.shape("/(?:{day_or_more})")
+#: Fewer people than this are a team; more are rows to learn from.
+_FEWEST_ROWS = 100
 
 
 def _count_people(sentence: Sentence) -> None:
     """People that a training learns from are its data, "3 million customers", and so is what comes
-    in a day: 每天新增2000万行."""
+    in a day: 每天新增2000万行. A few people are those who train."""
     for reading in [one for one in sentence.readings if one.option == "users" or (one.option == "rate" and _IN_A_DAY.search(one.value))]:
         sentence.readings.remove(reading)
+        if reading.option == "users" and parse_count(reading.value.replace(" ", "")) < _FEWEST_ROWS:
+            sentence.noted.append(reading.words)
+            continue
         at = sentence.whole.find(reading.words)
         if sentence.has("data") or grammar.FOR_WHOM.search(sentence.whole[: max(at, 0)]):
             sentence.asked.append(reading.words)
@@ -319,8 +335,10 @@ def _task(sentence: Sentence, text: str) -> str:
         return "batch"
     if first:
         return min(first, key=lambda task: (_PREFERENCE.index(task) if task == "finetune" else 1, first[task]))
+    if sentence.has("deadline") and _turns_sound(sentence):  # of recorded calls, none is answered
+        return "batch"
     for task, pattern in grammar.TASKS.items():
-        if pattern.search(f"{text} {read}"):
+        if pattern.search(NOT_AT_ONCE.sub(" ", f"{text} {read}")):
             return task
     if "recommendation" in sentence.kinds and sentence.has("data"):
         return "train"

@@ -227,5 +227,7 @@ def _first(match: re.Match[str], *names: str) -> str:
 def _clock(hour: str, part: str) -> float:
     """The hour of the day [h]."""
     clock = parse_count(hour)
+    if clock == 12 and (part.casefold() == "am" or grammar.shape("{night_zh}").fullmatch(part)):
+        return 0.0  # midnight
     late = part.casefold() == "pm" or part in ("下午", "晚上", "晚") or (part in ("夜里", "深夜", "半夜", "每晚") and clock >= 6)
     return clock % 12 + 12 if late and clock <= 12 and not (part in ("晚上", "晚", "每晚") and clock < 6) else clock % 24

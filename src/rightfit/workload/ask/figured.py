@@ -121,7 +121,7 @@ _CANDIDATES = grammar.shape(
     r"[\s,]*{candidates_before}\s(?P<en>{amount})\s(?:[a-z]+\s)?{candidates}(?![a-z])|[,，]?\s*{candidates_before_zh}\s*(?P<zh>{amount})\s*{candidates_zh}"
 )
 _RERANKS = grammar.shape("{scores_pairs}")
-_NOT_AT_ONCE = grammar.shape("(?<![a-z]){not_at_once}(?![a-z])|{not_at_once_zh}")
+NOT_AT_ONCE = grammar.shape("(?<![a-z]){not_at_once}(?![a-z])|{not_at_once_zh}")
 _IN_A_DAY = grammar.shape("/(?:{day_or_more})")
 _NIGHT_OFF = grammar.shape("{not_used}{at_night}|{at_night_zh}{nearly_zh}*{nobody_zh}{in_use_zh}")
 _PAGES = tables.shape(grammar.TABLE, r"(?<![A-Za-z]){page_word}(?![A-Za-z])|{page_word_zh}", ignore_case=True)
@@ -328,7 +328,7 @@ def _read_clips(sentence: Sentence) -> None:
 def _read_each_day(sentence: Sentence) -> None:
     """Films to be made, or hours of sound to be worked through, that come in a day: an amount that
     a day must do. What is to be answered at once stays a rate."""
-    if sentence.has("data") or grammar.shape("{answered_at_once}").search(sentence.whole):
+    if sentence.has("data") or grammar.shape("{answered_at_once}").search(NOT_AT_ONCE.sub(" ", sentence.whole)):
         return
     model = next((reading.value for reading in sentence.readings if reading.option == "model"), "")
     draws = tables.meaning(grammar.TABLE, "video_fps", model, ignore_case=True)
@@ -476,10 +476,12 @@ def work_off_daily(sentence: Sentence) -> bool:
     """So many a day that need not come at once, or are to be done by some hour: a job of each day,
     to be done within it."""
     told = next((reading for reading in sentence.readings if reading.option == "rate"), None)
-    found, is_late = _NOT_AT_ONCE.search(sentence.whole), sentence.has("deadline")
+    found, is_late = NOT_AT_ONCE.search(sentence.whole), sentence.has("deadline")
+    if found and sentence.has("data") and (again := NOT_AT_ONCE.search(sentence.text)):
+        sentence.note(*again.span())
     if not (found or is_late) or told is None or not _IN_A_DAY.search(told.value) or sentence.has("data") or sentence.has("latency"):
         return False
-    if again := _NOT_AT_ONCE.search(sentence.text):
+    if again := NOT_AT_ONCE.search(sentence.text):
         sentence.note(*again.span())
     sentence.readings[sentence.readings.index(told)] = Reading("data", f"{told.value.partition('/')[0]} samples", told.words)
     if found and not is_late:
@@ -619,6 +621,23 @@ def settle_things_a_day(sentence: Sentence) -> None:
 
 
 _EACH_TIME = grammar.shape(r"{each_period}\s*{period}(?![a-z])|{every_zh}\s*{period_zh}")
+
+
+_SPOKEN_CHAT = grammar.shape("(?<![a-z]){spoken_chat}(?![a-z])|{spoken_chat}(?<=[一-鿿])")
+#: Longer than this nobody waits for a voice that answers [s].
+_SPOKEN_WAIT = 3.0
+
+
+def settle_spoken(sentence: Sentence) -> None:
+    """Who talks with a voice waits for its first words, not for the whole answer, where a language
+    model writes it."""
+    model = next((one.value for one in sentence.readings if one.option == "model"), "")
+    told = next((one for one in sentence.readings if one.option == "latency"), None)
+    if told is None or sentence.has("ttft") or not model or grammar.TURNS_SOUND.search(model) or not _SPOKEN_CHAT.search(sentence.whole):
+        return
+    if parse_duration(told.value) <= _SPOKEN_WAIT:
+        sentence.readings[sentence.readings.index(told)] = Reading("ttft", told.value, told.words)
+        sentence.assumed.append(Message("workload.assumed_spoken", words=told.words))
 
 
 def settle_speed(sentence: Sentence, users: str) -> None:

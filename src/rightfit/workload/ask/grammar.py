@@ -323,7 +323,7 @@ def named_words() -> tuple[Expression, ...]:
 
 WORK_WORDS = frozenset(word.casefold() for name in ("task", "strong", "method", "tuning_method") for word in listed(name))
 """What is done with a model: none of them names one."""
-HUB_ID = re.compile(r"(?<![A-Za-z0-9_./-])[A-Za-z0-9][\w.-]{1,60}/[A-Za-z0-9][\w.-]{1,90}(?<![.,])", re.ASCII)
+HUB_ID = re.compile(r"(?<![A-Za-z0-9_./-])[A-Za-z0-9][\w.-]{1,60}/[A-Za-z0-9][\w.-]{1,90}(?<![.,])(?![\w/-])", re.ASCII)
 PATH = re.compile(r"(?<![\w])(?:\.{0,2}/|~/)[\w./-]+")
 BARE_SIZE = tables.shape(
     "names",
@@ -502,7 +502,7 @@ SOLID = re.compile(r"(?<![A-Za-z0-9_.])[2-4]D(?=\s[A-Za-z]|[\u4e00-\u9fff])")
 """Two, three or four dimensions, "3D U-Net": no days."""
 SPOKEN_ZH = Expression(r"([一二两三四五六七八九])([万千百])([一二三四五六七八九])(?=[^一-鿿\w]|[元块以之左]|$)")
 """一万五 as people say 15,000."""
-ABOUT_SO_MANY = Expression(r"(?<=[\d十百千万])[来多](?=[次条张个篇份页])")
+ABOUT_SO_MANY = Expression(r"(?<=[\d十百千万])[来多](?=[次条张个篇份页天]|[分小][钟时])")
 
 
 def chinese_number(text: str) -> str:

@@ -26,7 +26,21 @@ def read_hub_id(sentence: Sentence) -> None:
         ) or _TWO_NUMBERS.fullmatch(found[0])
         if is_unit or sentence.has("model") or is_taken("data", found[0]):
             continue
+        if _is_beside_model(sentence, found):  # a module of a log, a choice: NET/Plugin, bf16/gpu
+            sentence.ask(*found.span())
+            continue
         sentence.take(found.start(), found.end(), "model", found[0])
+
+
+def _is_beside_model(sentence: Sentence, found: re.Match[str]) -> bool:
+    """Whether what is spelled as an identifier is no model that is known, and a model is named
+    elsewhere."""
+    if _is_one(found[0]) or any(name.kind == "model" and _is_one(name.value) for name in names_in(found[0])):
+        return False
+    return any(
+        name.kind == "model" and (name.end <= found.start() or name.start >= found.end()) and _is_one(name.value)
+        for name in names_in(sentence.text)
+    )
 
 
 def read_names(sentence: Sentence) -> None:
@@ -304,6 +318,9 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
     if denied := sentence.denied_from(start, end):
         sentence.deny(denied, "gpu", name.value)
         return
+    if name.value == "none" and _PLACED_ON.search(sentence.text[:start]):  # where states are kept is no wish
+        sentence.note(start, end)
+        return
     if name.value == "none":
         sentence.take(start, end, "gpu", name.value)
         return
@@ -343,6 +360,8 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
     _count(sentence, counted, nodes, count)
 
 
+_PLACED_ON = grammar.shape(r"(?<![A-Za-z]){placed_on}[\"']?\s*[:=]?\s*[\"']?\s*$")
+"""A setting that puts states or weights on a device: "device": "cpu"."""
 _EACH_OF_NODES = grammar.shape(r"(?<![A-Za-z0-9.])(?<!\d,)(?P<nodes>{card_count})\s*{node_name}[^,，。；;]{0,4}\s*[,，]?\s*{each_node}\s*$")
 """So many servers, each of them with the cards that follow: 两台服务器，每台 8 张 4090."""
 _HAS_COUNTED = grammar.shape(r"(?<![一-鿿]){has_counted}\s*$")

@@ -203,8 +203,10 @@ def _algorithm_pattern() -> Expression:
 def _chinese_models(text: str) -> Iterator[tuple[int, int, str]]:
     """A Chinese name of a model family, with the Latin words that follow it: "通义千问 7B"."""
     for row in facts.table("chinese_names"):
-        for match in re.finditer(re.escape(row["chinese"]) + r"(?:\s*[A-Za-z0-9][\w.-]*)*", text, re.ASCII):
-            yield match.start(), match.end(), match[0].replace(row["chinese"], row["name"] + " ").strip()
+        spaced = r"\s*".join(re.findall(r"[A-Za-z]+|[^A-Za-z]+", row["chinese"]))  # "DeepSeek 满血版"
+        whole = r"(?!\s*-?[A-Za-z][\w.]*\d)(?P<behind>)" if spaced != row["chinese"] else r"(?P<behind>(?:\s*[A-Za-z0-9][\w.-]*)*)"
+        for match in re.finditer(f"(?:{spaced}){whole}", text, re.ASCII | re.IGNORECASE):
+            yield match.start(), match.end(), f"{row['name']} {match['behind'].strip()}".strip()
 
 
 @functools.cache

@@ -182,7 +182,11 @@ def compare_cards(sentence: Sentence) -> None:
         if joint and not count and (before := sentence.card_counts[at - 1][1]):
             sentence.card_counts[at] = (name, 1 if joint["one"] else before)
     for reading in [one for one in sentence.readings if one.option == "gpu" and one.value == "none"]:
-        if sentence.card_counts or any(reading.words in text and _BOTH.search(text) for text in _END.split(sentence.whole)):
+        said = [text for text in _END.split(sentence.whole) if reading.words in text]
+        is_there = sentence.is_post and all(
+            any((_is_told(text), *(one.search(text) for one in (_FAILS, _QUESTION, _WHETHER)))) for text in said
+        )
+        if sentence.card_counts or is_there or any(_BOTH.search(text) for text in said):
             sentence.readings.remove(reading)
             sentence.noted.append(reading.words)
     for reading in [one for one in sentence.readings if one.option == "num_gpus"]:

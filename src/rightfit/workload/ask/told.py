@@ -22,7 +22,7 @@ _TOOK = grammar.shape(
     + _SPAN
     + _EACH_OF
     + r"(?:\s{so_far}(?![a-z]))?"
-    r"|{took_zh}\s*{took_near_zh}*\s*(?:{long_time}|{amount}\s*(?:秒钟?|s))(?!{most}|{within_after_zh})"
+    r"|{took_zh}\s*{took_whom_zh}?\s*{took_near_zh}*\s*(?:{long_time}|{amount}\s*(?:秒钟?|s))(?!{most}|{within_after_zh})"
 )
 _PACE = grammar.shape(
     r"(?<![\w.]){amount}\s?(?:s|sec|{second_en}|秒)\s?(?:/|per\s|an?\s|每)\s?{step_once}(?![a-z])|(?<![\w.]){amount}\s?{step_once}\s?(?:/|per\s|an?\s|每)\s?(?:s|sec|{second_en}|秒)(?![a-z])"
@@ -106,7 +106,8 @@ def read_prices(sentence: Sentence) -> None:
     for found in list(_OFFER.finditer(sentence.text)):
         clause = _CLAUSE.split(sentence.text[: found.start()])[-1]
         is_bound = _is_bound(sentence.text, *found.span()) or _BOUND.search(found[0])
-        if not is_bound and (sentence.is_post or _OFFERED.search(clause)):
+        rest = clause + _CLAUSE.split(sentence.text[found.end() :])[0]
+        if not is_bound and ((sentence.is_post and rest.strip(" .")) or _OFFERED.search(clause)):  # one that stands alone is a limit
             offers.append(found[0].strip(" ,，"))
             sentence.note(*found.span())
     for pattern in (_DAY_TOKENS, _UNSUPPORTED):
