@@ -41,7 +41,7 @@ def test_a_mac_serves_by_llama_cpp(run: Any) -> None:
     ("have", "wish", "lacks"),
     [
         ("T4", "llama-3-70b --method lora --data 10Mtok", {"en": "of host RAM, has", "zh": "主机内存"}),
-        ("M4 Max", "llama-3-8b --task serve --rate 0.1/s", {"en": "limit 2 s", "zh": "上限为 2 秒"}),
+        ("M4 Max", "llama-3-8b --task serve --rate 0.1/s --ttft 500ms", {"en": "limit 500 ms", "zh": "上限为 500 毫秒"}),
     ],
 )
 @pytest.mark.parametrize("lang", ["en", "zh"])

@@ -111,7 +111,11 @@ def commands_of(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", ["README.md", "README.zh.md"])
-def test_every_plan_of_the_first_page_has_twenty_lines(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_plan_of_the_first_page_has_twenty_lines(
+    page: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("axolotl.yaml").write_text("base_model: NousResearch/Meta-Llama-3-8B\nadapter: lora\nsequence_len: 2048\nmicro_batch_size: 2\n")
     commands = commands_of(page)
     assert len(commands) >= 2
     for command in commands:

@@ -59,7 +59,7 @@ OWN = {
     "diffusion": "stabilityai/stable-diffusion-xl-base-1.0",
 }
 #: Aliases with a slash that are no repositories: sizes of patches stand behind it.
-PATCHES = 14
+PATCHES = 17
 CONFIG: dict[str, Any] = {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], "num_hidden_layers": 28, "hidden_size": 3584}
 CONFIG |= {"num_attention_heads": 28, "num_key_value_heads": 4, "intermediate_size": 18944, "vocab_size": 152064}
 #: What is planned for each, in the slow walk.

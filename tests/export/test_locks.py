@@ -11,11 +11,11 @@ from kinds import STARTED
 from typical_plans import FURTHER, OTHER_KINDS, WISHES, plan_values
 
 from rightfit.exports import ExportSettings, all_targets, files_of, job_of, plan_document
-from rightfit.exports.locks import CONSTRAINTS, LOCKED, constraints, packages_of, setup_files
+from rightfit.exports.locks import CONSTRAINTS, LOCKED, constraints, packages_of
 from rightfit.exports.locks import _locks as every_lock
 from rightfit.exports.locks import _numbers as numbers_of
 from rightfit.exports.locks import _rows as rows
-from rightfit.exports.stack import installs, stack_of, stack_problem
+from rightfit.exports.stack import installs, setup_files, stack_of, stack_problem
 from rightfit.exports.targets.containers import pip_lines
 from rightfit.facts.engine_releases import releases
 

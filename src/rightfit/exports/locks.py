@@ -6,20 +6,15 @@ data/lock_pins.csv what they are pinned to."""
 from __future__ import annotations
 
 import csv
-import dataclasses
 import functools
 import io
 import re
 import shlex
 from collections.abc import Iterable, Mapping
 from importlib import resources
-from typing import TYPE_CHECKING
 
 from rightfit.facts.engine_releases import releases
 from rightfit.records import dataclass
-
-if TYPE_CHECKING:
-    from rightfit.exports.stack import ExportStack
 
 CONSTRAINTS, REQUIREMENTS = "constraints.txt", "requirements.txt"
 LOCKED = f"pip install -c {CONSTRAINTS} "
@@ -75,26 +70,17 @@ def locked_files(files: Mapping[str, str]) -> Mapping[str, str]:
     return found
 
 
-def locked(stack: ExportStack) -> ExportStack:
-    """A stack whose set-up takes its lock where it installs all that the program stands on. An
-    image that holds the program is fixed itself: what is added there keeps to what it has."""
-    files = locked_files(stack.files)
-    setup = tuple(_locked(line, files) for line in stack.setup)
-    return dataclasses.replace(stack, setup=setup, files=files)
-
-
-def setup_files(stack: ExportStack) -> Mapping[str, str]:
-    """The stack's files where its set-up runs beside them: with the lock also of a program
-    that brings no file."""
-    lines = [line for line in stack.setup if line.startswith(LOCKED)]
-    return {**({CONSTRAINTS: constraints(_asked(lines[0]))} if lines else {}), **stack.files}
+def lock_of(setup: Iterable[str]) -> Mapping[str, str]:
+    """constraints.txt of the line of a set-up that takes it; nothing where none does."""
+    lines = [line for line in setup if line.startswith(LOCKED)]
+    return {CONSTRAINTS: constraints(_asked(lines[0]))} if lines else {}
 
 
 def _asked(line: str) -> frozenset[str]:
     return packages_of(shlex.split(line.removeprefix(LOCKED).removeprefix("pip install ")))
 
 
-def _locked(line: str, files: Mapping[str, str]) -> str:
+def locked_line(line: str, files: Mapping[str, str]) -> str:
     """A line of the set-up with its lock; as it is where it has none, or adds to an image."""
     if not line.startswith("pip install ") or line.startswith(LOCKED):
         return line

@@ -11,7 +11,7 @@ from typing import Any
 
 from rightfit.errors import InputError
 from rightfit.exports.job import SERVING_TASKS, Job
-from rightfit.exports.locks import locked
+from rightfit.exports.locks import lock_of, locked_files, locked_line
 from rightfit.exports.model_words import (
     diffusion_family,
     hub_id,
@@ -254,9 +254,22 @@ def stack_of(job: Job) -> ExportStack:
         raise InputError(problem, field="to")
     make = _target(stack_name(job)).stack
     assert make is not None
-    found = locked(make(job))
+    found = _locked(make(job))
     image, environment = mirrored_image(found.image, job), {**mirrored_environment(job), **found.environment}
     return dataclasses.replace(found, image=image, environment=environment, program_inside=found.image.startswith(IMAGES_WITH_PROGRAM))
+
+
+def _locked(stack: ExportStack) -> ExportStack:
+    """A stack whose set-up takes its lock where it installs all that the program stands on. An
+    image that holds the program is fixed itself: what is added there keeps to what it has."""
+    files = locked_files(stack.files)
+    return dataclasses.replace(stack, setup=tuple(locked_line(line, files) for line in stack.setup), files=files)
+
+
+def setup_files(stack: ExportStack) -> Mapping[str, str]:
+    """The stack's files where its set-up runs beside them: with the lock also of a program
+    that brings no file."""
+    return {**lock_of(stack.setup), **stack.files}
 
 
 IMAGES_WITH_PROGRAM = ("vllm/", "lmsysorg/", "rocm/vllm", "rocm/sgl-dev", "ghcr.io/", "nvcr.io/", "rayproject/")

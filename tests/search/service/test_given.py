@@ -209,7 +209,7 @@ def test_a_long_front_keeps_its_ends() -> None:
     assert spread_over(rows[:5], 12) == rows[:5]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("model", "gpu"), [("llama3-70b", "A10G"), ("llama3-70b", "T4"), ("Qwen/Qwen2.5-32B-Instruct", "T4")])
+@pytest.mark.parametrize(("model", "gpu"), [("llama3-70b", "A10G"), ("llama3-70b", "T4"), ("Qwen/Qwen2.5-72B-Instruct", "T4")])
 def test_a_limit_that_nobody_stated_is_named_where_it_keeps_a_named_card_out(model: str, gpu: str) -> None:
     """And the limit that is named lets the card pass."""
     wish = {"model": model, "task": "serve", "rate": "0.2/s", "gpu": gpu, "quantization": "none"}

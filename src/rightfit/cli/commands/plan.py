@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -512,13 +513,22 @@ def _num_options(view: View) -> int:
     return 10 if view.is_machine else 5
 
 
+def _is_wish_file(model: str) -> bool:
+    """Whether what stands for a model is a file of settings or a saved plan."""
+    if not os.path.isfile(model):  # noqa: PTH113  # unlike Path.is_file it takes any name
+        return False
+    from rightfit.workload.kept_files import is_settings
+    from rightfit.workload.model import saved_plan
+
+    return is_settings(model) or bool(saved_plan(model))
+
+
 def _workload(model: str | None, file: Path | None, wishes: dict[str, Any], *, on: str = "") -> Workload:
     """The request of a command; `on`: the server, whose number of GPUs a file may need."""
-    from rightfit.workload.kept_files import is_settings
-    from rightfit.workload.model import Workload, saved_plan
+    from rightfit.workload.model import Workload
     from rightfit.workload.vocabulary import read_cards
 
-    if model is not None and file is None and (is_settings(model) or saved_plan(model)):
+    if model is not None and file is None and _is_wish_file(model):
         file, model = Path(model), None
         wishes = {name: value for name, value in wishes.items() if name != "model"}
     given = {"model": model, **wishes} if model is not None else wishes

@@ -25,11 +25,11 @@ from rightfit.exports.kubernetes_words import (
     weights_volumes,
 )
 from rightfit.exports.kubernetes_words import resources as share_of_server
-from rightfit.exports.locks import LOCKED, setup_files
+from rightfit.exports.locks import LOCKED
 from rightfit.exports.model_words import class_names, hub_id, image_of, servers_of_replica, spans_servers, wrong_engine
 from rightfit.exports.quoting import comment, given, shell, to_json, to_yaml
 from rightfit.exports.registry import Files, Target
-from rightfit.exports.stack import ExportStack, launched, stack_of, stack_problem
+from rightfit.exports.stack import ExportStack, launched, setup_files, stack_of, stack_problem
 from rightfit.exports.targets import kubernetes_addons, llm_servers
 from rightfit.exports.training_words import FOLDER, MOVED, WITHOUT_MOUNT
 from rightfit.exports.waiting import cluster_way, ready_files, wait_files

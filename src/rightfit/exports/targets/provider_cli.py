@@ -11,12 +11,21 @@ from rightfit.exports.bare_server import FOLDER, Ground, first_boot, in_bucket, 
 from rightfit.exports.buckets import BUCKET, BUCKET_FILE, COPIER, COPIER_SECRETS, PASSED_ON, ROLES_OPEN, bucket_file, copied
 from rightfit.exports.finding import ROLE_FILE, ROLES, find_file, found_by, role_script
 from rightfit.exports.job import Job
-from rightfit.exports.locks import setup_files
 from rightfit.exports.model_words import spans_servers
 from rightfit.exports.quoting import comment, given, in_quotes, shell, shell_lines, to_yaml
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.skypilot_words import RUNPOD_PROVIDER, dstack_name, name_problem
-from rightfit.exports.stack import IMAGES_WITH_PROGRAM, ExportStack, key_of, launched, stack_of, stack_problem, torch_build, torch_problem
+from rightfit.exports.stack import (
+    IMAGES_WITH_PROGRAM,
+    ExportStack,
+    key_of,
+    launched,
+    setup_files,
+    stack_of,
+    stack_problem,
+    torch_build,
+    torch_problem,
+)
 from rightfit.exports.targets import terraform_alicloud, terraform_aws, terraform_azure, terraform_gcp, terraform_tencent
 from rightfit.exports.targets.cloudformation import IMAGES as AWS_IMAGES
 from rightfit.exports.waiting import (

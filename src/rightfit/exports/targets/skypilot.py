@@ -9,7 +9,7 @@ from typing import Any
 
 from rightfit.exports.buckets import BUCKET_FILE, bucket_script, copied
 from rightfit.exports.job import Job, OptionPart
-from rightfit.exports.locks import CONSTRAINTS, setup_files
+from rightfit.exports.locks import CONSTRAINTS
 from rightfit.exports.model_words import group_problem, servers_of_replica, servers_range
 from rightfit.exports.quoting import comment, given, shell, to_yaml
 from rightfit.exports.registry import Files, Target
@@ -34,7 +34,7 @@ from rightfit.exports.skypilot_words import (
     skypilot_name,
     source,
 )
-from rightfit.exports.stack import ExportStack, key_of, launched, stack_of, stack_problem
+from rightfit.exports.stack import ExportStack, key_of, launched, setup_files, stack_of, stack_problem
 from rightfit.messages import Message
 
 MOST_ALTERNATIVES = 8

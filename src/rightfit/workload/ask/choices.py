@@ -16,7 +16,7 @@ from rightfit.facts.trainers import strange_words
 from rightfit.messages import Message
 from rightfit.units import parse_count, parse_data
 from rightfit.workload.ask import grammar
-from rightfit.workload.ask.figured import NOT_AT_ONCE, reads_pages
+from rightfit.workload.ask.figured import DENIED_AT_ONCE, reads_pages
 from rightfit.workload.ask.sentence import Reading, Sentence
 
 _CHOICES: tuple[tuple[str, Mapping[str, Expression]], ...] = (
@@ -338,7 +338,7 @@ def _task(sentence: Sentence, text: str) -> str:
     if sentence.has("deadline") and _turns_sound(sentence):  # of recorded calls, none is answered
         return "batch"
     for task, pattern in grammar.TASKS.items():
-        if pattern.search(NOT_AT_ONCE.sub(" ", f"{text} {read}")):
+        if pattern.search(DENIED_AT_ONCE.sub(" ", f"{text} {read}")):
             return task
     if "recommendation" in sentence.kinds and sentence.has("data"):
         return "train"

@@ -121,7 +121,8 @@ _CANDIDATES = grammar.shape(
     r"[\s,]*{candidates_before}\s(?P<en>{amount})\s(?:[a-z]+\s)?{candidates}(?![a-z])|[,，]?\s*{candidates_before_zh}\s*(?P<zh>{amount})\s*{candidates_zh}"
 )
 _RERANKS = grammar.shape("{scores_pairs}")
-NOT_AT_ONCE = grammar.shape("(?<![a-z]){not_at_once}(?![a-z])|{not_at_once_zh}")
+NOT_AT_ONCE = grammar.shape("(?<![a-z])(?:{not_at_once}|{denied_at_once})(?![a-z])|{not_at_once_zh}|{denied_at_once_zh}")
+DENIED_AT_ONCE = grammar.shape("(?<![a-z]){denied_at_once}(?![a-z])|{denied_at_once_zh}")
 _IN_A_DAY = grammar.shape("/(?:{day_or_more})")
 _NIGHT_OFF = grammar.shape("{not_used}{at_night}|{at_night_zh}{nearly_zh}*{nobody_zh}{in_use_zh}")
 _PAGES = tables.shape(grammar.TABLE, r"(?<![A-Za-z]){page_word}(?![A-Za-z])|{page_word_zh}", ignore_case=True)
@@ -477,7 +478,7 @@ def work_off_daily(sentence: Sentence) -> bool:
     to be done within it."""
     told = next((reading for reading in sentence.readings if reading.option == "rate"), None)
     found, is_late = NOT_AT_ONCE.search(sentence.whole), sentence.has("deadline")
-    if found and sentence.has("data") and (again := NOT_AT_ONCE.search(sentence.text)):
+    if found and sentence.has("data") and (again := DENIED_AT_ONCE.search(sentence.text)):  # "offline" says the task
         sentence.note(*again.span())
     if not (found or is_late) or told is None or not _IN_A_DAY.search(told.value) or sentence.has("data") or sentence.has("latency"):
         return False
