@@ -187,7 +187,7 @@ FORMS = {
         "[ -n \"$(find data -name 'metadata.*' | head -n 1)\" ]",
     ),
     "megatron": (
-        "JSON lines with text, and the tokens that `sh megatron/prepare.sh` makes of them here, once",
+        "JSON lines with text, and the tokens that sh megatron/prepare.sh makes of them here, once",
         "[ -f data/tokens_text_document.idx ]",
     ),
     "llama_factory": ("`train.jsonl`, its rows messages and the names of their images in this folder", "[ -f data/train.jsonl ]"),

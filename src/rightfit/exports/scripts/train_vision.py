@@ -93,17 +93,17 @@ def load_hub(classes, names):
     """(The model, its settings, the names of its head.) `classes` is None where images and texts are put side by side."""
     from transformers import AutoConfig, AutoModel, AutoModelForImageClassification
 
-    given = {"revision": plan.get("revision", "main")}
+    revision = plan.get("revision", "main")
     more = (
         {} if classes is None else {"num_labels": classes, "id2label": names, "label2id": {name: number for number, name in names.items()}}
     )
-    config = AutoConfig.from_pretrained(plan["model"], **given, **more)
+    config = AutoConfig.from_pretrained(plan["model"], revision=revision, **more)
     kind = AutoModel if classes is None else AutoModelForImageClassification
     if plan["from_scratch"]:
         model = kind.from_config(config)
     else:
         loose = {} if classes is None else {"ignore_mismatched_sizes": True}
-        model = kind.from_pretrained(plan["model"], config=config, dtype=loop.kept_dtype(), **given, **loose)
+        model = kind.from_pretrained(plan["model"], config=config, dtype=loop.kept_dtype(), revision=revision, **loose)
     return model, config, heads_of(model)
 
 
