@@ -93,7 +93,7 @@ def test_a_machine_that_does_not_do_it_says_what_it_lacks(wish: str, lacks: tupl
 @pytest.mark.parametrize(
     ("have", "wish"),
     [
-        ("2xRTX-4090@home", "Qwen/Qwen3-32B --task serve --users 30"),
+        ("2xRTX-4090@home", "Qwen/Qwen3-32B --task serve --users 150"),
         ("RTX-4090", "Qwen/Qwen2.5-7B-Instruct --task serve --users 3000"),
         ("2xRTX-3090@home", "Qwen/Qwen2.5-14B-Instruct --task serve --rate 20/s"),
     ],
