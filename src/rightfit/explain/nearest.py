@@ -287,16 +287,6 @@ def _told(near: Near, lang: Lang) -> str:
     return with_figures(entry[lang]) + (f" `{entry['ask']}`" if "ask" in entry else "")
 
 
-def _wishes(sentence: str) -> dict[str, Any]:
-    from rightfit.explain.beside import without_questions
-    from rightfit.workload.ask import understand
-
-    try:
-        return dict(understand(without_questions(sentence).wish).wishes)
-    except RightfitError:
-        return {}
-
-
 def _planned(sentence: str, catalog: Catalog) -> dict[Lang, list[str]] | None:
     """The plan of what is understood of a sentence, with the words that it leaves out; None where
     that names no model."""

@@ -184,9 +184,9 @@ def _settle_library(sentence: Sentence, text: str) -> str:
     prepares = {row["library"] for row in facts.table("preparation_rates")}
     model = next((reading for reading in sentence.readings if reading.option == "model"), None)
     if model is not None and classical_model(model.value) is not None and sentence.has("data"):  # what is prepared is for it
-        for reading in [one for one in (told,) if one is not None]:
-            sentence.readings.remove(reading)
-            sentence.noted.append(reading.words)
+        if told is not None:
+            sentence.readings.remove(told)
+            sentence.noted.append(told.words)
         return "train"
     if told is None or told.value.casefold() in prepares or _library(told.value) in prepares:
         return "prepare"

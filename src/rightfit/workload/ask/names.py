@@ -200,13 +200,22 @@ def _algorithm_pattern() -> Expression:
     return grammar.pattern(name for name in names if (len(name) > 2 or not name.isascii()) and name not in _NO_ALGORITHM)
 
 
-def _chinese_models(text: str) -> Iterator[tuple[int, int, str]]:
-    """A Chinese name of a model family, with the Latin words that follow it: "通义千问 7B"."""
+@functools.cache
+def _chinese_names() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """(The Latin name of a model or family, its Chinese one with Latin words behind it.)"""
+    found = []
     for row in facts.table("chinese_names"):
         spaced = r"\s*".join(re.findall(r"[A-Za-z]+|[^A-Za-z]+", row["chinese"]))  # "DeepSeek 满血版"
         whole = r"(?!\s*-?[A-Za-z][\w.]*\d)(?P<behind>)" if spaced != row["chinese"] else r"(?P<behind>(?:\s*[A-Za-z0-9][\w.-]*)*)"
-        for match in re.finditer(f"(?:{spaced}){whole}", text, re.ASCII | re.IGNORECASE):
-            yield match.start(), match.end(), f"{row['name']} {match['behind'].strip()}".strip()
+        found.append((row["name"], re.compile(f"(?:{spaced}){whole}", re.ASCII | re.IGNORECASE)))
+    return tuple(found)
+
+
+def _chinese_models(text: str) -> Iterator[tuple[int, int, str]]:
+    """A Chinese name of a model family, with the Latin words that follow it: "通义千问 7B"."""
+    for name, pattern in _chinese_names():
+        for match in pattern.finditer(text):
+            yield match.start(), match.end(), f"{name} {match['behind'].strip()}".strip()
 
 
 @functools.cache
