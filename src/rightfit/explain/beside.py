@@ -736,7 +736,7 @@ def within_unsaid(
     `is_asked`: the sentence asks whether its GPUs do it, so that where they do not the plan goes
     on with what does."""
     if plan.best is not None:
-        return plan, []
+        return _within_patience(plan, catalog, lang, again=again, **asked)
     own, told = on_unrented(plan, catalog, lang, again=again, **asked)
     assumed = _assumed_limit(plan)
     if own.best is not None or assumed is None:
@@ -748,6 +748,21 @@ def within_unsaid(
     return longer, [
         _text("waited", lang, metric=_text(f"waited_{assumed['option']}", lang), option=assumed["option"], limit=fields["limit_s"])
     ]
+
+
+def _within_patience(plan: Plan, catalog: Catalog, lang: Lang, *, again: Callable[..., Plan], **asked: Any) -> tuple[Plan, list[str]]:
+    """A run of years that is cheapest where nobody set a deadline, as one that somebody waits
+    for, where more servers do it."""
+    time = plan.best.estimate.get("total_time_s") if plan.best else None
+    figures = facts.coefficients("planning")
+    if plan.best is None or plan.workload.deadline_s is not None or time is None or time.mid <= figures["longest_run_days"] * 86_400.0:
+        return plan, []
+    for days in (figures["usual_run_days"], figures["longest_run_days"]):
+        sooner = again(plan.workload.with_changes(deadline=f"{days:g} days"), catalog=catalog, **asked)
+        if sooner.best is not None:
+            way = way_text(plan.best, lang)
+            return sooner, [_text("sooner", lang, days=f"{days:g}", way=way)]
+    return plan, []
 
 
 def _beyond_cards(plan: Plan, catalog: Catalog, *, again: Callable[..., Plan], **asked: Any) -> Plan:
@@ -791,6 +806,9 @@ def on_unrented(plan: Plan, catalog: Catalog, lang: Lang, *, again: Callable[...
     machine, key = unrented_machine(wish, catalog), "unrented_planned"
     if not machine and wish.num_gpus and (cards := _cards_named(wish)) and all(says("setup", "geforce", card) for card in cards):
         machine, key = f"{wish.num_gpus}x{cards[-1]}", "rented_not_planned"  # cards that people own
+    servers, number = wish.max_nodes or 1, wish.num_gpus or 0
+    if servers > 1 and number > servers and number % servers == 0 and _cards_named(wish):  # a machine of one's own is one server
+        machine, key = f"{number // servers}x{_cards_named(wish)[-1]}", "unrented_one_of"
     if not machine:
         return plan, []
     try:
@@ -799,7 +817,7 @@ def on_unrented(plan: Plan, catalog: Catalog, lang: Lang, *, again: Callable[...
         return plan, []
     if own.best is None or own.best.purchase != "owned":
         return plan, []
-    return own, [_text(key, lang, card="/".join(wish.gpu), machine=machine)]
+    return own, [_text(key, lang, card="/".join(wish.gpu), machine=machine, servers=servers)]
 
 
 def _unrented(plan: Plan, catalog: Catalog, lang: Lang) -> str:
@@ -830,9 +848,11 @@ def way_text(option: Option, lang: Lang) -> str:
 
 def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = None) -> Asked:
     """Take a sentence apart; `given`: options beside it, which win."""
+    from rightfit.explain.server_questions import with_cards
     from rightfit.workload.ask import understand
     from rightfit.workload.ask.asides import PURCHASE
 
+    sentence = with_cards(sentence, catalog)
     asked = _settled(sentence, catalog, given)
     try:
         said = understand(asked.wish)
