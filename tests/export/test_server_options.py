@@ -221,8 +221,8 @@ STARTS = re.compile(r"max[_-]num[_-]seqs|vllm serve")
     ],
 )
 def test_every_start_of_vllm_writes_the_share_that_the_plan_counts(name: str, told: float, then: str) -> None:
-    """Releases take 0.9 or 0.92 by themselves. In each file of each target: a service, a batch, what
-    serves the result of a training."""
+    """Releases take 0.9 or 0.92 by themselves. In each file of each target: a service, a batch,
+    what serves the result of a training."""
     values = plan_values(name)
     wish = {"gpu_memory_utilization": told} if told else {}
     document = plan_document({**values, "workload": {**values["workload"], **wish}})
