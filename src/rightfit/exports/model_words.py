@@ -194,8 +194,9 @@ def told_limits(job: Job) -> dict[str, str]:
 
 
 def limited(job: Job, engine: str, words: Sequence[str]) -> tuple[str, ...]:
-    """Words of an engine with its share of the cards, and the limits that the user told in the place
-    of the plan's. vLLM's own share differs from release to release: that of the plan is written."""
+    """Words of an engine with its share of the cards, and the limits that the user told in the
+    place of the plan's. vLLM's own share differs from release to release: that of the plan is
+    written."""
     found, flags = list(words), dict(zip(LIMITS, ENGINE_LIMITS[engine], strict=True))
     share = job.wish("gpu_memory_utilization")
     if engine == "vllm" and job.gpus_per_node and not share:

@@ -51,8 +51,8 @@ _RANK, _NODES, _HEAD = '"$SKYPILOT_NODE_RANK"', '"$SKYPILOT_NUM_NODES"', '"$(ech
 
 
 def resources(job: Job) -> dict[str, Any]:
-    """The plan's server, then those that run the same command, in this order: of several that it may
-    choose from, SkyPilot would take the one listed cheapest, which need not be the plan's."""
+    """The plan's server, then those that run the same command, in this order: of several that it
+    may choose from, SkyPilot would take the one listed cheapest, which need not be the plan's."""
     common: dict[str, Any] = {"disk_size": job.disk_gib, "labels": job.labels}
     stack = stack_of(job)
     if stack.port:
