@@ -165,7 +165,7 @@ def asked() -> str:
         wanted = {"tasks": tasks(), "clouds": sorted(CLOUDS.values()), "stored": stored, "addresses": ADDRESSES, "forms": FORMS}
         request = json.dumps(wanted)
         reader = [sys.executable, str(Path(__file__).with_name("sky_reader.py"))]
-        found = subprocess.run(reader, input=request, capture_output=True, text=True, env=environment, check=False, timeout=500)
+        found = subprocess.run(reader, input=request, capture_output=True, text=True, env=environment, check=False, timeout=1800)
     return next((line for line in found.stdout.splitlines() if line.startswith("ANSWER ")), found.stdout[-3000:] + found.stderr[-3000:])
 
 
