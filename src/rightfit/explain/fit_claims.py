@@ -29,6 +29,7 @@ from rightfit.explain.trials import (
     where_text,
 )
 from rightfit.explain.yes_or_no import is_question
+from rightfit.facts.expressions import expression
 from rightfit.market.offers import OfferFilter
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
@@ -64,7 +65,7 @@ _SIXTEEN = re.compile(r"(?<![a-z0-9])(?:fp16|bf16|float16|16[ -]?bits?)(?![a-z0-
 _SIZES = re.compile(r"\s*\(\s*((?:\d+\s*(?:GB?|GiB)?\s*/\s*)*\d+\s*(?:GB?|GiB))\s*\)", re.IGNORECASE)
 #: Letters of a model's name that is written in capitals alone (SDXL, BERT).
 _SHORTEST_NAME = 4
-_OTHER_JOB = re.compile(r"以上|\bup\b", re.IGNORECASE)
+_OTHER_JOB = expression(r"以上|\bup\b")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from rightfit.explain.server_questions import server_question
 from rightfit.explain.statement_parts import clauses
 from rightfit.explain.topic_questions import topic_question
 from rightfit.explain.yes_or_no import is_question
+from rightfit.facts.expressions import expression
 from rightfit.market.denials import turned
 from rightfit.messages import LANGS
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from rightfit.market.verdicts import CheckResult
 
 _QUESTION = re.compile(
-    r"[?？吗么呢]\s*$|^(?:(?:why|does|do|is|are|can|has|will|should)\b|为什么|为何)|是不是|能不能|有没有|够不够|要不要|需不需要|会不会|行不行|可不可以|能否",
+    r"[?？吗么呢嘛不没]\s*$|^(?:(?:why|does|do|is|are|can|has|will|should)\b|为什么|为何)|是不是|能不能|有没有|够不够|要不要|需不需要|会不会|行不行|可不可以|能否",
     re.IGNORECASE,
 )
 
@@ -290,9 +291,9 @@ def _terms_of_question(sentence: str) -> CheckResult | None:
 
 
 _MOST_TERMS = 3
-_ASKS = re.compile(r"怎么|如何|什么|哪|为何|报错|原因|最后|一直|总是|越来越|\bhow\b|\bwhy\b|\bwhat\b|\bwhich\b|\bshould\b", re.IGNORECASE)
-_EITHER = re.compile(r"还是|或者?|\bor\b|\bvs\b", re.IGNORECASE)
-_IS = re.compile(r"是|用的|配的|\b(?:is|are|has|have|use[sd]?|come)\b", re.IGNORECASE)
+_ASKS = expression(r"怎么|如何|什么|哪|为何|报错|原因|最后|一直|总是|越来越|\bhow\b|\bwhy\b|\bwhat\b|\bwhich\b|\bshould\b")
+_EITHER = expression(r"还是|或者?|\bor\b|\bvs\b")
+_IS = expression(r"是|用的|配的|\b(?:is|are|has|have|use[sd]?|come)\b")
 _WHAT = re.compile(
     r"(?:内存|显存|带宽)(?:是|有)?多[大少]|多[大少]的?(?:内存|显存|带宽)|几核|多少核|是什么|什么卡|什么配置|多少钱|几张卡|哪种卡|哪款卡|what (?:is|gpu|card)|which (?:gpu|card)|specs?|how much",
     re.IGNORECASE,

@@ -104,10 +104,14 @@ _LINE_END = re.compile(r"(?:\\r)?\\n(?![a-z])")
 """The end of a line as it stands in quoted text."""
 
 
+_ASKED_SHORT = re.compile(r"(?<=[一-鿿A-Za-z0-9])(?<![一-鿿]不[一-鿿])[不没]\s*(?=[?？]|$)")
+"""What spoken Chinese has in place of 吗 at the end: 跑得动不, 能微调7B不?"""
+
+
 def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     """Read a wish from plain words. `today` settles "by Monday". InputError when there
     is nothing to read."""
-    text = _LINE_END.sub("\n", text)
+    text = _ASKED_SHORT.sub("吗", _LINE_END.sub("\n", text))
     plain = normalize(text)
     if not plain:
         raise InputError(Message("workload.say_what"), field="ask")
