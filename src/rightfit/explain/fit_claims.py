@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 #: Share of the memory that weights may take where the rest is enough for some requests at once.
 ROOMY = 0.75
+#: Share of a card that vLLM and SGLang take where nothing else is told.
+_ENGINE_SHARE = 0.9
 #: Share of a card's memory that a job can take.
 _USABLE = 0.95
 #: A job that takes less than this share of what it is said to need does not need it.
@@ -91,6 +93,8 @@ def fits(said: str, catalog: Catalog) -> Judged | None:
     if not model or not (is_row or is_needed or verb("fits").search(said)):
         return None
     hardware = _hardware(said)
+    if is_question(said) and _is_load(said):  # so many users or requests: a plan says whether they are served
+        return None
     if not hardware:
         return None if is_row else _on_cpu(said, model, catalog)
     jobs = [on_data] if on_data else list(_jobs(said.rsplit(" | ", 1)[-1] if is_row else said, model))
@@ -305,8 +309,10 @@ def _in_memory(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalo
             lines.append(both("need_short", job=job_text(job), **amounts))
             done.append("depends")
             continue
-        done.append("yes" if need <= room else "no")
-        key = ("need_weights" if job["task"] == "serve" else "need") + ("_fits" if done[-1] == "yes" else "_fits_not")
+        is_tight = job["task"] == "serve" and ROOMY * one.memory_bytes < need <= room  # nothing is left for the cache
+        is_in_engine = need <= _ENGINE_SHARE * one.memory_bytes or job["task"] != "serve"
+        done.append("no" if need > room or not is_in_engine else "depends" if is_tight else "yes")
+        key = ("need_weights" if job["task"] == "serve" else "need") + ("_tight" if is_tight else "_fits" if need <= room else "_fits_not")
         lines.append(both(key, job=job_text(job), need=q.memory_text(need), memory=one.spoken))
     if not done:
         return None
@@ -462,6 +468,16 @@ def _model(said: str) -> str:
     return ""
 
 
+def _is_load(said: str) -> bool:
+    """Whether a sentence says how many a service is for."""
+    from rightfit.workload.ask import understand
+
+    try:
+        return bool({"rate", "users", "concurrency"} & set(understand(said).wishes))
+    except RightfitError:
+        return False
+
+
 def _model_of_words(said: str) -> str:
     """The model that a sentence names in several words ("Stable Diffusion"), or ""."""
     from rightfit.workload.ask import understand
@@ -521,6 +537,9 @@ def _jobs(said: str, model: str) -> Iterator[dict[str, Any]]:
         return
     if not methods and not way and _SIXTEEN.search(said):
         yield {"model": model, "task": "serve", "rate": "1/s"}
+        return
+    if not methods and way in ("", "serve") and isinstance(facts.model(model, network=False), facts.DiffusionModel):
+        yield {"model": model, "task": "batch", "data": _amount(model)}  # who asks whether it runs wants pictures of it
         return
     if not methods and not way:
         yield {"model": model, "task": "serve", "rate": "1/s"}

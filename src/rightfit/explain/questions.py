@@ -38,7 +38,7 @@ _QUESTION = re.compile(
 
 #: How near a phrasing of our table a question must be to be answered by it before all readers, and
 #: where none of them answers.
-_VERY, _ALMOST = 0.88, 0.7
+_ASKED_SO, _VERY, _ALMOST = 0.97, 0.88, 0.7
 _AMOUNT_ASKED = re.compile(
     r"多久|多少|几天|几个小时|几张|几块|几台|多长时间|费用|价格|预算|便宜|最少|how (?:long|much|many)|\bcosts?\b|\bcheapest\b",
     re.IGNORECASE,
@@ -53,6 +53,11 @@ def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
     if is_post(sentence) and (is_whole_wish(sentence) or _is_set_up(sentence)):  # its plan answers, and names in it are no questions
         return None
     return with_general(_answered(sentence, catalog))
+
+
+def asked_so(sentence: str) -> CheckResult | None:
+    """The answer to a question that stands in our table in the same words; None of any other."""
+    return known_answer(sentence, least=_ASKED_SO) if is_question(sentence) else None
 
 
 def with_general(found: CheckResult | None) -> CheckResult | None:
@@ -70,6 +75,7 @@ def _answered(sentence: str, catalog: Catalog) -> CheckResult | None:
     """`question_lookup` without what is said in general."""
     return (
         largest_model(sentence, catalog)
+        or asked_so(sentence)
         or moving_price(sentence, catalog)
         or topic_question(sentence, catalog)
         or _looked_up(sentence, catalog)
