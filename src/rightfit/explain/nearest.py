@@ -174,12 +174,24 @@ def known_answer(sentence: str, *, least: float = _SAME) -> CheckResult | None:
     if near is not None:
         claim = _claims_of(_table()["known"][near.name])[near.phrase]
     elif asks_something(sentence):
-        near = next((one for one in nearest_texts(sentence)[:1] if one.source == "known" and one.phrase and one.score >= least), None)
+        same = _asks().get(_plain(sentence))
+        near = Near("known", same, 1.0, sentence) if same else next((one for one in nearest_texts(sentence)[:1] if one.source == "known" and one.phrase and one.score >= least), None)
     if near is None:
         return None
     told = {lang: _told(near, lang) for lang in LANGS}
     word = {"depends": "unknown"}.get(str(claim), claim)
     return CheckResult(sentence, "rule" if claim else "market", True, word, {"known": near.name}, (), told["en"], told["zh"])
+
+
+def _plain(sentence: str) -> str:
+    """A sentence without what its meaning does not hang on: capitals, blanks, marks at its end."""
+    return re.sub(r"\s+|[?？!！。.]+\s*$", "", sentence).casefold()
+
+
+@functools.cache
+def _asks() -> Mapping[str, str]:
+    """The entry of each way to ask of our table."""
+    return {_plain(ask): name for name, entry in _table()["known"].items() for ask in entry["asks"]}
 
 
 def general_lines(sentence: str) -> dict[Lang, str] | None:
