@@ -67,6 +67,11 @@ _SIXTEEN = re.compile(r"(?<![a-z0-9])(?:fp16|bf16|float16|16[ -]?bits?)(?![a-z0-
 _SIZES = re.compile(r"\s*\(\s*((?:\d+\s*(?:GB?|GiB)?\s*/\s*)*\d+\s*(?:GB?|GiB))\s*\)", re.IGNORECASE)
 #: Letters of a model's name that is written in capitals alone (SDXL, BERT).
 _SHORTEST_NAME = 4
+#: Asked of the cards that are named: how long, for how much, whether it is worth it, for how many.
+_OTHER_AMOUNT = expression(
+    r"多久|多长时间|几天|几个?小时|多少钱|费用|花多少|多少个?(?:人|用户|并发|路|请求)|几个人|怎么样|划算|值得|值不值|性价比"
+    r"|\bhow (?:long|many (?:users|requests|people))\b|\bhow much (?:does|will|would|is) it\b|\bcosts?\b|\bworth\b"
+)
 _OTHER_JOB = expression(r"以上|\bup\b")
 
 
@@ -93,6 +98,8 @@ def fits(said: str, catalog: Catalog) -> Judged | None:
     if not model or not (is_row or is_needed or verb("fits").search(said)):
         return None
     hardware = _hardware(said)
+    if is_question(said) and hardware and hardware[0].names and _OTHER_AMOUNT.search(said):  # of these cards, which a plan says
+        return None
     if is_question(said) and _is_load(said):  # so many users or requests: a plan says whether they are served
         return None
     if not hardware:

@@ -302,8 +302,9 @@ def _told(near: Near, lang: Lang) -> str:
 def _planned(sentence: str, catalog: Catalog) -> dict[Lang, list[str]] | None:
     """The plan of what is understood of a sentence, with the words that it leaves out; None where
     that names no model."""
-    from rightfit.explain.beside import settle, way_text
+    from rightfit.explain.beside import settle
     from rightfit.explain.command_text import command_line
+    from rightfit.explain.open_wishes import plan_line
     from rightfit.planner.plan import plan
     from rightfit.workload.ask import understand
     from rightfit.workload.model import Workload
@@ -327,7 +328,7 @@ def _planned(sentence: str, catalog: Catalog) -> dict[Lang, list[str]] | None:
             continue
         for lang in LANGS:
             told[lang] += asked.lines(made, catalog, lang) if "model" in wishes else []
-            told[lang].append(_text("planned", lang, way=way_text(made.best, lang), command=command_line(row)))
+            told[lang].append(plan_line(made, made.best, command_line(row), lang))
     left = [word for word in found.weighty if _is_hard(word)]
     for lang in LANGS:
         if told[lang] and left:

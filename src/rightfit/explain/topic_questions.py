@@ -20,6 +20,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
+from rightfit.explain.capacity import capacity_fields
 from rightfit.explain.claim_words import NAMED_SERVER
 from rightfit.explain.glossary import with_figures
 from rightfit.explain.messages import topic
@@ -349,6 +350,7 @@ _FIELDS: Mapping[str, Callable[[str, Mapping[str, Any], Catalog], _Fields | None
     "host_memory": _host_memory,
     "bound": _bound,
     "cache": _cache,
+    "capacity": capacity_fields,
     "checkpoint": _checkpoint,
     "notices": _notices,
     "traffic": _traffic,
