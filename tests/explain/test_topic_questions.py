@@ -67,7 +67,10 @@ ASKED = {
     "auto_stop_monthly": ("包月的服务器夜间关机能省钱吗", "Does auto-stop save money with a monthly subscription?"),
     "kv_cache_size": ("Qwen2.5-72B 每个 token 的 KV cache 多大？", "How much VRAM does a 32k context take on Llama 3.1 8B?"),
     "users_of_cards": ("一张A10能同时服务多少人用7B", "How many users can one A10 serve with a 7B model?"),
-    "memory_of_experts": ("Mixtral 只激活两个专家，显存也按激活的算吗", "For MoE like Mixtral 8x7B do I only need memory for the active params?"),
+    "memory_of_experts": (
+        "Mixtral 只激活两个专家，显存也按激活的算吗",
+        "For MoE like Mixtral 8x7B do I only need memory for the active params?",
+    ),
     "disk_size": ("微调7B要多大硬盘", "How big a disk for a 70B fine-tune?"),
     "slow_on_these_cards": ("为什么 70B 在 8 张 A10 上这么慢", "Why is my 70B slow on 8x A10G?"),
     "prefix_or_lora": ("Prefix-tuning 和 LoRA 哪个好", "Is prefix tuning better than LoRA?"),

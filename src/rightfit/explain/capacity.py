@@ -4,7 +4,7 @@ most for which the plan of those cards still holds the usual limits."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rightfit import facts
 from rightfit.errors import RightfitError
@@ -15,6 +15,7 @@ from rightfit.messages import LANGS, Lang
 if TYPE_CHECKING:
     from rightfit.market import Catalog
     from rightfit.search.answer import Option
+    from rightfit.search.service.options import ServingLayout
 
 #: Seconds between an answer and the next question, as `plan --users` takes them.
 _PAUSE_S = 30.0
@@ -28,7 +29,7 @@ def most_users(wishes: Mapping[str, Any], server: str, catalog: Catalog) -> tupl
     alone = _served(wishes, server, 1, catalog)
     if alone is None:
         return None
-    held, users, best = alone.layout.max_batch * alone.layout.replicas, 1, alone
+    held, users, best = _layout(alone).max_batch * _layout(alone).replicas, 1, alone
     latency = 2.0 * best.estimate["latency_s"].mid  # at full load an answer takes about twice as long
     tried = max(round(held * (latency + _PAUSE_S) / latency), 1)
     for _ in range(_TRIES):
@@ -39,6 +40,10 @@ def most_users(wishes: Mapping[str, Any], server: str, catalog: Catalog) -> tupl
             break
         tried = round(0.75 * tried)
     return users, best
+
+
+def _layout(option: Option) -> ServingLayout:
+    return cast("ServingLayout", option.layout)
 
 
 def _served(wishes: Mapping[str, Any], server: str, users: int, catalog: Catalog) -> Option | None:
@@ -75,10 +80,10 @@ def capacity_fields(_: str, named: Mapping[str, Any], catalog: Catalog) -> dict[
             "first_line": topic("topic_questions")["capacity"]["none_in_16"][lang] if option else "",
             "option": option,
             "users": f"{users:,}",
-            "held": f"{best.layout.max_batch * best.layout.replicas:,}",
+            "held": f"{_layout(best).max_batch * _layout(best).replicas:,}",
             "cards": f"{count} x {best.accelerator.name}",
             "model": str(named["model"]),
-            "format": str(best.layout.weight_format),
+            "format": _layout(best).weight_format,
             "first": q.duration_text(best.estimate["ttft_s"].mid, lang),
             "token": q.duration_text(best.estimate["tpot_s"].mid, lang),
             "card": best.accelerator.name,

@@ -287,9 +287,11 @@ def _tried(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) -
     tried = [each for each in tried if each[1].fits is not None]  # a network of images has no LoRA
     if not tried:
         return None
-    is_slow = any(_is_slow(job, outcome, memory) for job, outcome in tried)
+    in_fewer = [_in_fewer_bits(job, outcome, server, memory, catalog) for job, outcome in tried]
+    is_slow = any(in_fewer) or any(_is_slow(job, outcome, memory) for job, outcome in tried)
     answer = "depends" if is_slow else _answer_of([outcome for _, outcome in tried])
     lines = [both("fit", job=job_text(job), outcome=_outcome(job, outcome, memory)) for job, outcome in tried]
+    lines = [_joined([line, helped]) if helped else line for line, helped in zip(lines, in_fewer, strict=True)]
     if answer == "yes" and len(tried) > 1 and all(job["task"] == "finetune" for job, _ in tried):  # one line: the largest
         most = max((outcome for _, outcome in tried), key=lambda outcome: outcome.peak_bytes)
         names: dict[Lang, str] = {lang: ("、" if lang == "zh" else ", ").join(job_text(job)[lang] for job, _ in tried) for lang in LANGS}
@@ -321,12 +323,18 @@ def _in_memory(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalo
         done.append("no" if need > room or not is_in_engine else "depends" if is_tight else "yes")
         key = ("need_weights" if job["task"] == "serve" else "need") + ("_tight" if is_tight else "_fits" if need <= room else "_fits_not")
         lines.append(both(key, job=job_text(job), need=q.memory_text(need), memory=one.spoken))
+        if job["task"] == "serve" and done[-1] == "no" and not job.get("quantization"):
+            small = {**job, "quantization": _FEWER_BITS[-1]}
+            if weights_bytes(small) <= ROOMY * one.memory_bytes:
+                lines[-1], done[-1] = _joined([lines[-1], _fewer(small)]), "depends"
     if not done:
         return None
     answer = done[0] if len(set(done)) == 1 else "depends"
     return answer, _joined(lines), {"memory_bytes": one.memory_bytes, "fits": [word == "yes" for word in done]}
 
 
+#: Forms of weights that lose little, the closest first.
+_FEWER_BITS = ("fp8", "awq")
 #: A short sequence [tokens], with which a job may fit that does not at the usual length.
 _SHORT = 512
 
@@ -409,6 +417,23 @@ def _outcome(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float)
     key = "fits" if outcome.fits else "slow" if _is_slow(job, outcome, memory_bytes) else "fits_not"
     shown = both("format_told", format=str(job["quantization"]).upper()) if job.get("quantization") else both("format_16")
     return both(f"serve_{key}", where=outcome.server, weights=weights, memory=memory, format=shown)
+
+
+def _in_fewer_bits(
+    job: Mapping[str, Any], outcome: SetupOutcome, server: str, memory_bytes: float, catalog: Catalog
+) -> Mapping[Lang, str] | None:
+    """What fits in 8 or 4 bits where a service does not in 16, and nobody said in how many."""
+    if job["task"] != "serve" or job.get("quantization") or outcome.fits is not False or _is_slow(job, outcome, memory_bytes):
+        return None
+    for small in ({**job, "quantization": name} for name in _FEWER_BITS):
+        tried = outcome_of(small, server, catalog=catalog)
+        if tried.fits or (tried.fits is False and _is_slow(small, tried, memory_bytes)):
+            return _fewer(small)
+    return None
+
+
+def _fewer(small: Mapping[str, Any]) -> Mapping[Lang, str]:
+    return both("serve_in_fewer", format=both(f"format_{small['quantization']}"), weights=q.memory_text(weights_bytes(small)))
 
 
 def least_bytes(job: Mapping[str, Any], catalog: Catalog, *, share: float = ROOMY) -> float:

@@ -175,7 +175,11 @@ def known_answer(sentence: str, *, least: float = _SAME) -> CheckResult | None:
         claim = _claims_of(_table()["known"][near.name])[near.phrase]
     elif asks_something(sentence):
         same = _asks().get(_plain(sentence))
-        near = Near("known", same, 1.0, sentence) if same else next((one for one in nearest_texts(sentence)[:1] if one.source == "known" and one.phrase and one.score >= least), None)
+        near = (
+            Near("known", same, 1.0, sentence)
+            if same
+            else next((one for one in nearest_texts(sentence)[:1] if one.source == "known" and one.phrase and one.score >= least), None)
+        )
     if near is None:
         return None
     told = {lang: _told(near, lang) for lang in LANGS}
@@ -304,7 +308,7 @@ def _planned(sentence: str, catalog: Catalog) -> dict[Lang, list[str]] | None:
     that names no model."""
     from rightfit.explain.beside import settle
     from rightfit.explain.command_text import command_line
-    from rightfit.explain.open_wishes import plan_line
+    from rightfit.explain.voices import plan_line
     from rightfit.planner.plan import plan
     from rightfit.workload.ask import understand
     from rightfit.workload.model import Workload
@@ -328,7 +332,7 @@ def _planned(sentence: str, catalog: Catalog) -> dict[Lang, list[str]] | None:
             continue
         for lang in LANGS:
             told[lang] += asked.lines(made, catalog, lang) if "model" in wishes else []
-            told[lang].append(plan_line(made, made.best, command_line(row), lang))
+            told[lang].append(plan_line(made, command_line(row), lang))
     left = [word for word in found.weighty if _is_hard(word)]
     for lang in LANGS:
         if told[lang] and left:

@@ -21,7 +21,8 @@ from rightfit.explain.beside import answers, settle, way_text, without_questions
 from rightfit.explain.command_text import command_line
 from rightfit.explain.fit_claims import least_bytes, server_with
 from rightfit.explain.messages import label, topic
-from rightfit.explain.trials import UNHURRIED, where_text
+from rightfit.explain.trials import UNHURRIED
+from rightfit.explain.voices import plan_line
 from rightfit.explain.yes_or_no import is_question
 from rightfit.market.denials import turned
 from rightfit.messages import LANGS, Lang
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from rightfit.explain.beside import Question
     from rightfit.market import Catalog
     from rightfit.market.verdicts import CheckResult
-    from rightfit.search.answer import Option, Plan
+    from rightfit.search.answer import Plan
     from rightfit.workload.ask import Understood
 
 
@@ -226,18 +227,8 @@ def planned_answer(sentence: str, catalog: Catalog) -> CheckResult | None:
     command = command_line(wishes)
     if plan.best is not None:
         for lang in LANGS:
-            told[lang].append(plan_line(plan, plan.best, command, lang))
+            told[lang].append(plan_line(plan, command, lang))
     return _result(sentence, told, {"commands": [command]}) if all(told.values()) else None
-
-
-def plan_line(plan: Plan, best: Option, command: str, lang: Lang) -> str:
-    """The server that leads, with how much work it was planned for, in what time and for how
-    much."""
-    from rightfit.explain.voices import option_text
-
-    where = _text("own_machine", lang) if best.purchase == "owned" else where_text(best)
-    cards = f"{best.nodes * best.num_accelerators} x {best.accelerator.name}" if best.num_accelerators else "CPU"
-    return _text("planned", lang, where=where, cards=cards, outcome=option_text(best, plan.workload, lang).outcome, command=command)
 
 
 def asked_rule(sentence: str, catalog: Catalog) -> CheckResult | None:

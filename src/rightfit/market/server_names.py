@@ -19,7 +19,7 @@ import tomllib
 from collections.abc import Iterable
 
 from rightfit.facts import match_accelerators, tables
-from rightfit.facts.expressions import expression
+from rightfit.facts.expressions import Expression, expression
 from rightfit.market.market import Catalog
 from rightfit.market.names import find_provider, fold
 from rightfit.market.offers import ServerTable
@@ -168,7 +168,7 @@ def _usd_per_h(price: re.Match[str]) -> float:
     return float(price["signed"] or price["plain"]) / rate
 
 
-def _cut(pattern: re.Pattern[str], text: str) -> tuple[re.Match[str] | None, str]:
+def _cut(pattern: re.Pattern[str] | Expression, text: str) -> tuple[re.Match[str] | None, str]:
     found = pattern.search(text)
     return (found, text[: found.start()] + " " + text[found.end() :]) if found else (None, text)
 
