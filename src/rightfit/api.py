@@ -356,7 +356,7 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
     VRAM") is right, and find the correct or nearest one. A pasted paragraph or table gives one
     result for each statement in it."""
     from rightfit.errors import InputError
-    from rightfit.explain.questions import asked_answer, nearest_of
+    from rightfit.explain.questions import asked_answer, asked_so, nearest_of
     from rightfit.explain.rule_lookup import LONGEST_TEXT, is_pasted, not_judged, rule_lookup, statements_in, told_once
     from rightfit.market.check import check as check_claims
 
@@ -368,6 +368,8 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
     is_text = any(map(is_pasted, given))
 
     def rule(query: str) -> CheckResult | None:
+        if not is_text and (known := asked_so(query)) is not None:
+            return known
         told = rule_lookup(query, under=headings.get(query, ""), catalog=catalog)
         return told if told is not None or is_text else asked_answer(query, catalog=catalog)
 
