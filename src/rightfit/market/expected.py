@@ -13,7 +13,6 @@ import csv
 import functools
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,16 +71,10 @@ def laws() -> Mapping[str, Law]:
 @functools.cache
 def group_of(provider: str, purchase: str) -> str:
     """The kind of price of a seller and way to pay: the first rule that fits."""
-    for rule in _rules()["price_groups"]["groups"]:
+    for rule in rules()["price_groups"]["groups"]:
         if re.search(rule["provider"], provider) and re.search(rule["purchase"], purchase):
             return str(rule["group"])
     return AGREED
-
-
-@functools.cache
-def _rules() -> Mapping[str, Any]:
-    """Read once: parsing takes as long as all the rest."""
-    return rules()
 
 
 def expected(offers: OfferTable, *, among: OfferTable) -> Expected:
@@ -221,7 +214,7 @@ def _centres(spot: OfferTable, *, among: OfferTable, whole: OnDemandPrices) -> F
     sold = np.flatnonzero(np.isin(servers, whole.server))
     seller = 2 * provider_codes(among.servers)[1][servers] + (among.servers.num_accelerators[servers] > 0)
     sellers, usual, _ = _medians(seller[sold], middle[sold])
-    weight = np.where(np.isin(servers, whole.server), float(_rules()["price_centre"]["cloud_counts_regions"]), 0.0)
+    weight = np.where(np.isin(servers, whole.server), float(rules()["price_centre"]["cloud_counts_regions"]), 0.0)
     centre = (count * middle + weight * np.nan_to_num(_found(sellers, usual, seller))) / (count + weight)
     return np.asarray(_found(servers, centre, spot.server_index) + np.log(whole.usual(spot.server_index, spot.region_index)))
 
