@@ -17,14 +17,14 @@ from typing import Any
 _NONE: frozenset[str] = frozenset()
 _DIGITS = frozenset("0123456789")
 #: At the ends of a run of letters: no letter stands before them in the text, none behind them; and
-#: while a pattern is read: they are the first that it holds, the last.
-_BEGIN, _END, _FIRST, _LAST = "\x02", "\x03", "\x04", "\x05"
+#: in the words of a list, whose place is not told yet: they are its first, its last.
+_BEGIN, _END, FIRST, LAST = "\x02", "\x03", "\x04", "\x05"
 #: The parts of a pattern, each with how often it comes. Letters from U+0080 to U+2BFF are passed
 #: over, because some have several small forms.
 _PART = re.compile(
     r"(?:(?P<begins>\(\?<!\[(?!\^)(?:[^\]\\]|\\.)+\]\))|(?P<ends>\(\?!\[(?!\^)(?:[^\]\\]|\\.)+\]\))|(?P<edge>\\b)"
     r"|(?P<kind>\\[A-Za-z0-9]|[.^$]|\(\?P=\w+\)|\(\?[aiLmsux]+\))|(?P<open>\((?:\?(?:P<\w+>|[:>]|<?[=!]|[aiLmsux-]+:|\(\w+\)))?)|(?P<shut>\))"
-    r"|(?P<bar>\|)|\{(?P<named>[a-z][a-z0-9_]*)\}|\[(?P<any>\^?\]?(?:\\.|[^\]\\])*)\]|\\?(?P<letter>[^\x80-\u2bff])|.)"
+    r"|(?P<bar>\|)|\{(?P<named>[a-z][a-z0-9_]*)\}|\[(?P<any>\^?\]?(?:\\.|[^\]\\])*)\]|(?P<run>(?:[^\\^$.|?*+()\[\]{}\x80-\u2bff](?![?*+{]))+)|\\?(?P<letter>[^\x80-\u2bff])|.)"
     r"(?:(?P<times>[?*+]|\{\d*,?\d*\})[?+]?)?",
     re.DOTALL,
 )
@@ -43,53 +43,44 @@ asks for."""
 
 
 class _Choices:
-    """What the choices of a group need, while the group is read."""
+    """What the choices of a group need, while the group is read. `before` and `behind` are the
+    marks of the place where it stands."""
 
-    __slots__ = ("choices", "found", "last", "letters", "opened")
+    __slots__ = ("before", "behind", "choices", "found", "letters", "opened")
 
-    def __init__(self, opened: str = "") -> None:
-        self.opened, self.letters = opened, _FIRST
-        self.choices, self.found, self.last = list[Needs](), list[frozenset[Any]](), Needs()
+    def __init__(self, before: str = "", behind: str = "", *, opened: str = "") -> None:
+        self.before, self.behind, self.opened, self.letters = before, behind, opened, before
+        self.choices, self.found = list[Needs](), list[frozenset[Any]]()
 
-    def add(self, letter: str) -> None:
-        """One more letter of a run."""
-        self.settle()
-        self.letters = letter if self.letters == _BEGIN and not _EDGED.match(letter) else self.letters + letter
+    def add(self, letters: str) -> None:
+        """More letters of a run."""
+        self.letters = letters if self.letters == _BEGIN and not _EDGED.match(letters) else self.letters + letters
 
     def edge(self, *, begins: bool, ends: bool) -> None:
         """No letter stands on the other side of what is here."""
         is_word = bool(_EDGED.match(self.letters[-1:]))
-        self.settle(_END if ends else "")
-        self.letters += _END if is_word and ends else ""
-        self.take()
+        self.take(behind=_END if is_word and ends else "")
         self.letters = _BEGIN if begins and not is_word else ""
 
-    def settle(self, behind: str = "") -> None:
-        """What was taken last is followed by an end, or by something else."""
-        if self.last:
-            self.found += _placed(self.last, "\x00", behind)
-            self.last = ()
-
-    def take(self, found: Needs = (), *, is_repeated: bool = False) -> None:
+    def take(self, found: Needs = (), *, behind: str = "") -> None:
         """What a part needs that ends a run of letters."""
-        before = self.letters if self.letters in (_BEGIN, _FIRST) else ""
-        letters = self.letters.removeprefix(_BEGIN).removeprefix(_FIRST)
-        self.settle()
-        if letters:
-            self.found.append(frozenset((self.letters.lower(),)))
-        self.last = _placed(found, before, "" if is_repeated else "\x00")
+        if self.letters not in _NO_RUN:
+            ahead = self.letters[: self.letters[0] in _NO_RUN]
+            self.found.append(frozenset((f"{ahead}{_marked_inside(self.letters[len(ahead) :].lower())}{behind}",)))
+        self.found += found
         self.letters = ""
 
     def end_choice(self) -> None:
-        if self.letters not in ("", _BEGIN, _FIRST):
-            self.letters += _LAST
-            self.take()
-        self.choices.append((*self.found, *self.last))
-        self.found, self.letters, self.last = [], _FIRST, ()
+        self.take(behind=self.behind if self.behind == LAST or _EDGED.match(self.letters[-1:]) else "")
+        self.choices.append(tuple(self.found))
+        self.found, self.letters = [], self.before
 
     def needs(self) -> Needs:
         self.end_choice()
         return () if self.opened == "(?(" else one_of(self.choices)
+
+
+_NO_RUN = ("", _BEGIN, FIRST)
 
 
 def one_of(needed: Iterable[Needs]) -> Needs:
@@ -102,37 +93,37 @@ def one_of(needed: Iterable[Needs]) -> Needs:
 
 @functools.cache
 def _placed(needed: Needs, before: str, behind: str) -> Needs:
-    """Needs whose first and last runs stand behind and before a mark, or nothing (\x00: it is not
-    told yet)."""
+    """What a list of words needs, by the marks of the place where it stands."""
     return tuple(frozenset(_placed_run(one, before, behind) for one in each) for each in needed)
 
 
 def _placed_run(one: Any, before: str, behind: str) -> Any:
     if not isinstance(one, str):
         return _placed(one, before, behind)
-    if one.startswith(_FIRST) and before != "\x00":
-        one = (before if before == _FIRST or _EDGED.match(one, 1) else "") + one[1:]
-    if one.endswith(_LAST) and behind != "\x00":
-        one = one[:-1] + (behind if behind == _LAST or _EDGED.match(one, len(one) - 2) else "")
+    if one.startswith(FIRST):
+        one = (before if before == FIRST or _EDGED.match(one, 1) else "") + one[1:]
+    if one.endswith(LAST):
+        one = one[:-1] + (behind if behind == LAST or _EDGED.match(one, len(one) - 2) else "")
     return one
 
 
-def needs(pattern: str, named: Callable[[str], Needs] = lambda _: (), *, ignore_case: bool = False) -> Needs:
+def needs(
+    pattern: str, named: Callable[[str], Needs] = lambda _: (), *, ignore_case: bool = False, before: str = "", behind: str = ""
+) -> Needs:
     """What every text that matches holds, in small letters; `named` says what a {list} of words
-    needs."""
-    return _placed(part_needs(pattern, named, ignore_case=ignore_case), "", "")
-
-
-def part_needs(pattern: str, named: Callable[[str], Needs], *, ignore_case: bool = False) -> Needs:
-    """The same of a part of a pattern, with marks at what is first and last in it."""
+    needs. `before` and `behind` are FIRST and LAST for a word of a list."""
     if not _NO_LETTER.search(pattern):
-        return (frozenset((f"{_FIRST}{pattern.lower()}{_LAST}",)),) if pattern else ()
+        return (frozenset((f"{before}{_marked_inside(pattern.lower())}{behind}",)),) if pattern else ()
     whole = _SMALL_LETTERS if ignore_case and "(?-i" not in pattern else _LETTERS
-    groups = [_Choices()]
-    for part in _PART.finditer(pattern):
+    parts = list(_PART.finditer(pattern))
+    shut_of = _shut(parts)
+    groups = [_Choices(before, behind)]
+    for at, part in enumerate(parts):
         group, times, letter = groups[-1], part["times"] or "", part["letter"]
         is_optional = times.startswith(("?", "*", "{0", "{,"))
-        if letter:
+        if part["run"]:
+            group.add(part["run"])
+        elif letter:
             if not is_optional:
                 group.add(letter)
             if times:
@@ -140,17 +131,40 @@ def part_needs(pattern: str, named: Callable[[str], Needs], *, ignore_case: bool
         elif (aside := part["begins"] or part["ends"]) or part["edge"]:
             if part["edge"] or whole.search(aside):
                 group.edge(begins=not part["ends"], ends=not part["begins"])
-        elif part["open"]:
-            groups.append(_Choices(part["open"][:3]))
         elif part["bar"]:
             group.end_choice()
         elif part["shut"]:
             groups.pop()
             if group.opened not in _BESIDE:
-                groups[-1].take(() if is_optional else group.needs(), is_repeated=bool(times))
+                groups[-1].take(() if is_optional else group.needs())
+        elif part["open"] or part["named"]:
+            ahead = group.letters if group.letters in _NO_RUN else ""
+            last = shut_of.get(at, at)
+            follows = parts[last + 1] if last + 1 < len(parts) else None
+            if parts[last]["times"]:
+                behind = ""
+            elif follows is None or follows["shut"] or follows["bar"]:
+                behind = group.behind
+            else:
+                behind = _END if follows["edge"] or (follows["ends"] and whole.search(follows["ends"])) else ""
+            if part["open"]:
+                groups.append(_Choices(ahead, behind, opened=part["open"][:3]))
+            else:
+                group.take(() if is_optional else _placed(named(part["named"]), ahead, behind))
         else:
-            group.take(() if is_optional else named(part["named"]) if part["named"] else _of_kind(part), is_repeated=bool(times))
+            group.take(() if is_optional else _of_kind(part))
     return groups[0].needs()
+
+
+def _shut(parts: Sequence[re.Match[str]]) -> dict[int, int]:
+    """Where each group ends that begins at a place."""
+    ends, opened = dict[int, int](), list[int]()
+    for at, part in enumerate(parts):
+        if part["open"]:
+            opened.append(at)
+        elif part["shut"]:
+            ends[opened.pop()] = at
+    return ends
 
 
 def either(words: Iterable[str], edges: Callable[[str], tuple[str, str]], written: Callable[[str], str] = re.escape) -> str:
@@ -184,16 +198,15 @@ def _marked(text: str) -> str | None:
     return _RUN.sub(f"{_BEGIN}\\g<0>{_END}", small)
 
 
-def _as_marked(one: Any) -> Any:
-    """A run of letters as it stands in a marked text: at its ends only the marks that it has."""
-    if not isinstance(one, str):
-        return tuple(tuple(map(_as_marked, each)) for each in one)
-    marked = _RUN.sub(f"{_BEGIN}\\g<0>{_END}", one.strip(_BEGIN + _END))
-    marked = marked if one.startswith(_BEGIN) else marked.removeprefix(_BEGIN)
-    return marked if one.endswith(_END) else marked.removesuffix(_END)
+def _marked_inside(run: str) -> str:
+    """A run of letters as it stands in a marked text, without what its ends touch."""
+    if (run.isascii() and run.isalpha()) or not _RUN.search(run):
+        return run
+    marked = _RUN.sub(f"{_BEGIN}\\g<0>{_END}", run)
+    return marked[_RUN.match(run) is not None : len(marked) - marked.endswith(_END)]
 
 
-def _held(needed: Sequence[Sequence[Any]], text: str) -> bool:
+def _held(needed: Needs, text: str) -> bool:
     """Whether a marked text holds what is needed."""
     for each in needed:
         for one in each:
@@ -213,7 +226,7 @@ class Expression:
     def __init__(self, written: str | Callable[[], str], *, ignore_case: bool = False, needs: Callable[[], Needs] | None = None) -> None:
         self._written = written
         self._flags = re.IGNORECASE if ignore_case else re.NOFLAG
-        self._needs: Callable[[], Needs] | tuple[tuple[str, ...], ...] | None = needs
+        self._needs: Callable[[], Needs] | Needs | None = needs
         self._compiled: re.Pattern[str] | None = None
 
     @property
@@ -233,7 +246,7 @@ class Expression:
     def may_match(self, text: str, end: int = sys.maxsize) -> bool:
         """Whether a text holds what every match holds."""
         if not isinstance(self._needs, tuple):
-            self._needs = _as_marked(self._needs() if self._needs else needs(self.pattern, ignore_case=bool(self._flags)))
+            self._needs = self._needs() if self._needs else needs(self.pattern, ignore_case=bool(self._flags))
         marked = _marked(text if end >= len(text) else text[:end])
         return marked is None or _held(self._needs, marked)
 

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from rightfit.errors import InputError, UnknownNameError
-from rightfit.facts.expressions import Expression, Needs, either, expression, needs, one_of, part_needs
+from rightfit.facts.expressions import FIRST, LAST, Expression, Needs, either, expression, needs, one_of
 from rightfit.messages import Message
 from rightfit.records import dataclass
 
@@ -415,7 +415,7 @@ def shape(name: str, text: str, *, ignore_case: bool = False) -> Expression:
 @functools.cache
 def _any_of(name: str, chosen: str) -> Needs:
     """What a word of a list needs."""
-    return one_of(part_needs(word.pattern, functools.partial(_any_of, name)) for word in words(name, chosen))
+    return one_of(needs(word.pattern, functools.partial(_any_of, name), before=FIRST, behind=LAST) for word in words(name, chosen))
 
 
 def occurs(pattern: str, text: str) -> bool:
