@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 Names = str | Sequence[str]
 _FILE_ENDINGS = (".yaml", ".yml", ".toml")
-Given, Told = ParamSpec("Given"), TypeVar("Told")
+Given = ParamSpec("Given")
+Told = TypeVar("Told")
 
 
 def refusing_unknown(function: Callable[Given, Told]) -> Callable[Given, Told]:
@@ -381,7 +382,7 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
     VRAM") is right, and find the correct or nearest one. A pasted paragraph or table gives one
     result for each statement in it."""
     from rightfit.errors import InputError
-    from rightfit.explain.questions import asked_answer, nearest_of
+    from rightfit.explain.questions import asked_answer, asked_so, nearest_of
     from rightfit.explain.rule_lookup import LONGEST_TEXT, is_pasted, not_judged, rule_lookup, statements_in, told_once
     from rightfit.market.check import check as check_claims
 
@@ -393,6 +394,8 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
     is_text = any(map(is_pasted, given))
 
     def rule(query: str) -> CheckResult | None:
+        if not is_text and (known := asked_so(query)) is not None:
+            return known
         told = rule_lookup(query, under=headings.get(query, ""), catalog=catalog)
         return told if told is not None or is_text else asked_answer(query, catalog=catalog)
 

@@ -25,6 +25,7 @@ from rightfit.explain.command_text import command_line
 from rightfit.explain.fit_claims import least_bytes, server_with
 from rightfit.explain.messages import label, topic
 from rightfit.explain.trials import UNHURRIED
+from rightfit.explain.voices import plan_line
 from rightfit.explain.yes_or_no import is_question
 from rightfit.market.denials import turned
 from rightfit.messages import LANGS, Lang
@@ -229,7 +230,7 @@ def planned_answer(sentence: str, catalog: Catalog) -> CheckResult | None:
     command = command_line(wishes)
     if plan.best is not None:
         for lang in LANGS:
-            told[lang].append(_text("planned", lang, way=way_text(plan.best, lang), command=command))
+            told[lang].append(plan_line(plan, command, lang))
     return _result(sentence, told, {"commands": [command]}) if all(told.values()) else None
 
 

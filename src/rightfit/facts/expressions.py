@@ -240,7 +240,8 @@ class Expression:
     def compiled(self) -> re.Pattern[str]:
         """The expression of the standard library."""
         if self._compiled is None:
-            self._compiled = re.compile(self.pattern.replace("[一-鿿]", "(?-i:[一-鿿])") if self._flags else self.pattern, self._flags)
+            written = self.pattern.replace(r"\b", r"(?a:\b)")  # an English word also ends where Chinese begins: 微调完checkpoint要多大
+            self._compiled = re.compile(written.replace("[一-鿿]", "(?-i:[一-鿿])") if self._flags else written, self._flags)
         return self._compiled
 
     def may_match(self, text: str, end: int = sys.maxsize) -> bool:

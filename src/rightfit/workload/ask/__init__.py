@@ -105,10 +105,18 @@ _LINE_END = re.compile(r"(?:\\r)?\\n(?![a-z])")
 """The end of a line as it stands in quoted text."""
 
 
+_TAG = re.compile(r"(?<![\w/:])([A-Za-z][A-Za-z0-9.-]*):(?=\d+(?:\.\d+)?b(?![A-Za-z0-9]))", re.IGNORECASE)
+"""A model by its tag, as Ollama has it: deepseek-r1:32b."""
+_DISTILLED = re.compile(r"(?<=[A-Za-z0-9])\s*的?蒸馏(?:版|模型)?\s*(?=(?:[A-Za-z]+[\d.]*\s*-?\s*)?\d+(?:\.\d+)?B)", re.IGNORECASE)
+_ASKED_SHORT = re.compile(r"(?<=[一-鿿A-Za-z0-9])(?<![一-鿿]不[一-鿿])[不没]\s*(?=[?？]|$)")
+"""What spoken Chinese has in place of 吗 at the end: 跑得动不, 能微调7B不?"""
+
+
 def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     """Read a wish from plain words. `today` settles "by Monday". InputError when there
     is nothing to read."""
-    text = _LINE_END.sub("\n", text)
+    text = _ASKED_SHORT.sub("吗", _LINE_END.sub("\n", text))
+    text = _DISTILLED.sub(" distill ", _TAG.sub(r"\1-", text))
     plain = normalize(text)
     if not plain:
         raise InputError(Message("workload.say_what"), field="ask")
