@@ -22,6 +22,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -42,6 +43,9 @@ DATA = ROOT / "src" / "rightfit" / "exports" / "data"
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 MACHINES = ("x86_64", "aarch64")
 OF_THE_BUILD = re.compile(r"(nvidia-|cuda-|triton|pytorch-triton)[\w-]*==")
+OF_ITS_RELEASE = ("torchaudio",)
+"""Packages of PyTorch's own release that ask for it without naming which: another of them replaces
+that of an image, and does not load beside it."""
 TOGETHER = ("s3", "gs")  # readers of buckets that stand on one fsspec
 
 
@@ -64,9 +68,15 @@ def sets() -> list[frozenset[str]]:
 def resolved(uv: str, packages: frozenset[str]) -> tuple[str, ...]:
     """Pins of a set on Linux, from the oldest Python on which it goes together; empty where on
     none."""
+    beside = [f"{name}=={word.partition('==')[2]}" for word in packages if word.startswith("torch==") for name in OF_ITS_RELEASE]
     for least in PYTHONS:
         words = [uv, "pip", "compile", "-", "--quiet", "--no-header", "--no-annotate", "--universal", "--python-version", least]
-        done = subprocess.run(words, input="\n".join(sorted(packages)), capture_output=True, text=True, check=False)  # noqa: S603
+        environment = dict(os.environ)
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write("\n".join(beside))
+            file.flush()
+            environment["UV_CONSTRAINT"] = file.name
+            done = subprocess.run(words, input="\n".join(sorted(packages)), capture_output=True, text=True, check=False, env=environment)  # noqa: S603
         if done.returncode == 0:
             return pins(done.stdout.splitlines(), packages)
     return ()

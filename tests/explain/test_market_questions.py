@@ -77,7 +77,7 @@ def test_prices_ascend_and_a_month_is_730_hours() -> None:
         ("p3.2xlarge现在还能用吗", "server", "下线"),
         ("ecs.gn7e-c16g1.4xlarge是什么卡", "server", "A100"),
         ("混合精度能省显存吗", "rule", "激活值"),
-        ("DP还是DDP", "rule", "DDP"),
+        ("DP还是DDP", "market", "DDP"),
         ("小图片随机读取,用Lustre还是Ceph还是OSS", "term", "对象存储"),
         ("H100要用哪个CUDA版本", "term", "580"),
         ("H100比A100快多少", "market", "倍"),

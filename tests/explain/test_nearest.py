@@ -12,7 +12,8 @@ from rightfit.explain.factor_claims import factor_claim
 from rightfit.explain.glossary import glossary, with_figures
 from rightfit.explain.messages import topic
 from rightfit.explain.nearest import askable, known_answer, nearest_answer, nearest_texts
-from rightfit.explain.questions import question_or_open_wish
+from rightfit.explain.questions import asked_so, question_or_open_wish
+from rightfit.explain.yes_or_no import is_question
 from rightfit.messages import LANGS
 from rightfit.search.offers import open_priced
 
@@ -22,6 +23,13 @@ KNOWN = topic("nearest")["known"]
 def test_each_way_to_ask_finds_its_answer() -> None:
     missed = [(name, ask) for name, entry in KNOWN.items() for ask in entry["asks"] if nearest_texts(ask)[0].name != name]
     assert not missed
+
+
+def test_each_way_to_ask_is_answered_before_all_else() -> None:
+    """Whatever a question names, where it stands in the table it is answered from it."""
+    asks = [(name, ask) for name, entry in KNOWN.items() for ask in entry["asks"] if is_question(ask)]
+    assert len(asks) > 200
+    assert [(name, ask) for name, ask in asks if (found := asked_so(ask)) is None or found.facts["known"] != name] == []
 
 
 def test_each_statement_gets_its_verdict_and_its_opposite_none() -> None:

@@ -11,6 +11,7 @@ from rightfit.explain.messages import topic
 from rightfit.explain.rule_lookup import verdict_of
 from rightfit.explain.topic_questions import topic_question
 from rightfit.explain.yes_or_no import is_open
+from rightfit.facts.expressions import expression
 from rightfit.market import Catalog
 from rightfit.market.check import check_one
 from rightfit.messages import LANGS
@@ -64,6 +65,14 @@ ASKED = {
     "cuda_mismatch": ("CUDA 版本不匹配怎么办", "How do I fix a CUDA version mismatch?"),
     "auto_stop_saves": ("自动启停脚本能省多少钱", "How much does auto-stop save?"),
     "auto_stop_monthly": ("包月的服务器夜间关机能省钱吗", "Does auto-stop save money with a monthly subscription?"),
+    "kv_cache_size": ("Qwen2.5-72B 每个 token 的 KV cache 多大？", "How much VRAM does a 32k context take on Llama 3.1 8B?"),
+    "users_of_cards": ("一张A10能同时服务多少人用7B", "How many users can one A10 serve with a 7B model?"),
+    "memory_of_experts": (
+        "Mixtral 只激活两个专家，显存也按激活的算吗",
+        "For MoE like Mixtral 8x7B do I only need memory for the active params?",
+    ),
+    "disk_size": ("微调7B要多大硬盘", "How big a disk for a 70B fine-tune?"),
+    "slow_on_these_cards": ("为什么 70B 在 8 张 A10 上这么慢", "Why is my 70B slow on 8x A10G?"),
     "prefix_or_lora": ("Prefix-tuning 和 LoRA 哪个好", "Is prefix tuning better than LoRA?"),
 }
 
@@ -102,6 +111,16 @@ def test_questions_find_their_topic(name: str, catalog: Catalog) -> None:
 @pytest.mark.parametrize("sentence", WISHES)
 def test_wishes_and_other_questions_are_no_topic(sentence: str, catalog: Catalog) -> None:
     assert topic_question(sentence, catalog) is None
+
+
+def test_an_english_word_ends_where_chinese_begins() -> None:
+    """ "微调完checkpoint要多大": every English word of a class is found between Chinese ones."""
+    missed = []
+    for name, pattern in topic("topic_questions")["classes"].items():
+        for word in re.findall(r"(?<=[|'(]\\b)[a-z]{2,}(?=\\b)", pattern):
+            if not expression(pattern).search(f"完{word}要"):
+                missed.append((name, word))
+    assert missed == []
 
 
 def test_classes_are_all_used() -> None:

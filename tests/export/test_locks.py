@@ -69,6 +69,22 @@ def test_the_tables_hold_releases_and_nothing_of_where_they_came_from() -> None:
     assert not [one for one in sets if sum(one <= other for other in sets) > 1]
 
 
+def test_packages_of_pytorch_s_own_release_are_of_the_release_that_a_set_names() -> None:
+    """Torchaudio asks for PyTorch without naming which, so the newest would be resolved beside any;
+    the image's own would be replaced by it, and it does not load there."""
+    wrong, looked = [], 0
+    for lock in every_lock():
+        torch = next((word.partition("==")[2] for word in lock.packages if word.startswith("torch==")), "")
+        pins = [row["pin"].partition(" ;")[0] for row in rows("lock_pins.csv") if lock.number in numbers_of(row["locks"])]
+        minor = int(torch.split(".")[1]) if torch else 0
+        wanted = {"torchaudio": torch, "torchvision": f"0.{minor + 15}.{torch.rpartition('.')[2]}"}
+        found = {name: version for name, _, version in (pin.partition("==") for pin in pins) if name in wanted and torch}
+        looked += len(found)
+        wrong += [(lock.number, torch, name, version) for name, version in found.items() if version != wanted[name]]
+    assert looked >= 3
+    assert not wrong
+
+
 def test_every_release_of_an_engine_has_its_lock() -> None:
     without = [release.package for release in releases() if release.package and not constraints(packages_of(shlex.split(release.package)))]
     assert not without

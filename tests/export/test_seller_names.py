@@ -39,7 +39,7 @@ def test_cards_of_the_seller_are_named_or_refused() -> None:
 def test_pods_are_asked_for_under_the_launcher_s_names(card: str) -> None:
     found = on_runpod(card)
     task = yaml.safe_load(found["skypilot"].files(found["job"])["task.yaml"])
-    places = task["resources"].get("any_of") or [task["resources"]]
+    places = task["resources"].get("ordered") or [task["resources"]]
     count = found["job"].gpus_per_node
     assert {place["instance_type"] for place in places} == {f"{count}x_{CARDS[card]['skypilot']}_SECURE"}
     run = yaml.safe_load(found["dstack"].files(found["job"])["run.dstack.yml"])

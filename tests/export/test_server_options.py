@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -203,3 +204,30 @@ def test_tensorrt_llm_takes_the_share_that_the_plan_counts() -> None:
     """Of the memory that is free beside the weights, in the file as in the search."""
     written = yaml.safe_load(files_of(job("chat-8b-tensorrt-llm"), "tensorrt-llm")["options.yaml"])
     assert written["kv_cache_config"]["free_gpu_memory_fraction"] == engine_class("TensorRT-LLM").memory_fraction
+
+
+SHARE = re.compile(r"gpu[_-]memory[_-]utilization\W+([\d.]+)")
+STARTS = re.compile(r"max[_-]num[_-]seqs|vllm serve")
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "then"),
+    [
+        ("chat-8b-aws", 0.0, ""),
+        ("chat-8b", 0.85, ""),
+        ("chat-two-servers-aws", 0.0, ""),
+        ("batch-8b-tencent", 0.0, ""),
+        ("lora-8b-aws", 0.0, "serve"),
+    ],
+)
+def test_every_start_of_vllm_writes_the_share_that_the_plan_counts(name: str, told: float, then: str) -> None:
+    """Releases take 0.9 or 0.92 by themselves. In each file of each target: a service, a batch,
+    what serves the result of a training."""
+    values = plan_values(name)
+    wish = {"gpu_memory_utilization": told} if told else {}
+    document = plan_document({**values, "workload": {**values["workload"], **wish}})
+    files = files_of(job_of(document, settings=ExportSettings(then=then)), "all")
+    starts = {path: set(SHARE.findall(text)) for path, text in files.items() if STARTS.search(text)}
+    wanted = {f"{told or engine_class('vllm').memory_fraction:g}"}
+    assert starts
+    assert {path: shares for path, shares in starts.items() if shares != wanted} == {}

@@ -105,7 +105,7 @@ def test_spot_tasks_recover_and_take_only_alternatives_that_run_the_same() -> No
     assert task["setup"].splitlines()[-2] == f"kept=/bucket/runs/{job('lora-8b-aws').name}-{task_plan('lora-8b-aws')}"
     assert task["secrets"] == {"HF_TOKEN": None}
     first = plan_values("lora-8b-aws")["options"][0]
-    places = task["resources"]["any_of"]
+    places = task["resources"]["ordered"]
     assert places[0] == {"infra": f"aws/{first['region']}", "instance_type": first["instance_type"], "use_spot": True}
     assert {place["infra"].partition("/")[2] for place in places[1:]} <= {other["region"] for other in first["alternatives"]}
     assert all(place["use_spot"] for place in places)

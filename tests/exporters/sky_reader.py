@@ -96,6 +96,7 @@ def answer(values: dict[str, Any], stores: Stores) -> dict[str, Any]:
     """What SkyPilot makes of one task."""
     import sky
     from sky import execution
+    from sky.serve import serve_utils
     from sky.utils import common
 
     task = parsed(values)
@@ -117,6 +118,8 @@ def answer(values: dict[str, Any], stores: Stores) -> dict[str, Any]:
         stores.take(address)
     price = best.instance_type and best.cloud.instance_type_to_hourly_cost(best.instance_type, best.use_spot, best.region, best.zone)
     service = task.service
+    if service:
+        serve_utils.validate_service_task(parsed(values), pool=False)
     return {
         "chosen": [str(best.cloud).lower(), best.region, best.instance_type, best.use_spot, price],
         "recovery": best.job_recovery,

@@ -12,9 +12,7 @@ writes a result.
 
 from __future__ import annotations
 
-import base64
 import functools
-import importlib.util
 import json
 import os
 import re
@@ -22,12 +20,15 @@ import shlex
 import shutil
 import signal
 import site
-import socket
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+
+# Each call of a program begins Python anew: what few need is imported where they need it.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 BOX = Path(os.environ.get("RIGHTFIT_BOX", "."))
 STORE = BOX / "store"
@@ -137,6 +138,8 @@ PROGRESS = re.compile(r"""[{,] ?["'](?:loss|part|round|count|tokens)["']:""")
 
 
 def free_port() -> str:
+    import socket
+
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return str(free.getsockname()[1])
@@ -218,6 +221,8 @@ def sudo(words: list[str]) -> int:
 
 
 def sky(words: list[str]) -> int:
+    import importlib.util
+
     import yaml
 
     kind = " ".join(word for word in words[:2] if not word.startswith("-"))
@@ -251,6 +256,8 @@ def sky(words: list[str]) -> int:
 
 
 def dstack(words: list[str]) -> int:
+    import importlib.util
+
     import yaml
 
     note("dstack " + shlex.join(words))
@@ -357,8 +364,11 @@ def kubectl(words: list[str]) -> int:
         for name, body in (maps[0]["data"] if maps else {}).items():
             (files / name).write_text(body.replace("/checkpoints", str(volume)))
         main = functools.reduce(lambda part, step: part[step], PODS[each["kind"]], each["spec"])["containers"][0]
-        known = json.loads((BOX / "secret.json").read_text())
-        values = {one["name"]: one["value"] if "value" in one else known[one["valueFrom"]["secretKeyRef"]["key"]] for one in main["env"]}
+        secret = BOX / "secret.json"
+        known = json.loads(secret.read_text()) if secret.exists() else {}  # a job without secrets makes none
+        values = {
+            one["name"]: one["value"] if "value" in one else known[one["valueFrom"]["secretKeyRef"]["key"]] for one in main.get("env", ())
+        }
         told = {"JOB_COMPLETION_INDEX": "0", "PET_NNODES": "1", "PET_NODE_RANK": "0", "PET_MASTER_ADDR": "n", "PET_MASTER_PORT": "29500"}
         note("server begun")
         code = subprocess.run(command_of(each, main, files), cwd=files, env={**in_image(), **told, **values}, check=False).returncode
@@ -468,6 +478,8 @@ def cloud(name: str, words: list[str]) -> int:
     if plain[:3] in (["compute", "machine-types", "list"], ["iam", "service-accounts", "list"]):
         print("c-" + plain[1])
     if "RunInstances" in plain:
+        import base64
+
         return first_boot(base64.b64decode(words[words.index("--UserData") + 1]).decode())
     for flag in BOOTS:
         if flag in words:
@@ -511,6 +523,13 @@ PROGRAMS = {
     "hf": hf,
 }
 CLOUDS = ("aws", "gcloud", "az", "azcopy", "aliyun", "ossutil", "tccli", "coscli")
+NOTED = {
+    "kubectl": ("delete", "wait", "logs"),
+    "terraform": ("destroy", "init", "plan"),
+    "docker": ("build", "manifest", "stop"),
+    "dstack": ("fleet", "stop"),
+}
+"""What a program's stand-in only notes."""
 JOBS = ("torchrun", "python", "python3", "accelerate", "uvicorn", "vllm", "deepspeed", "train.sh")
 NOTHING = ("pip", "pip3", "shutdown", "systemctl", "systemd-run", "tar", "flock", "scontrol", "scancel", "squeue", "sleep", "optimum-cli")
 

@@ -21,7 +21,7 @@ from rightfit.exports import ExportSettings, find_target, job_of, plan_document
 from rightfit.exports.model_words import hub_id, servers_of_replica
 from rightfit.exports.stack import stack_of
 from rightfit.exports.targets.clusters import held_problem
-from rightfit.exports.targets.inference_gateways import DYNAMO_VLLM, OF_THE_SERVER
+from rightfit.exports.targets.inference_gateways import DYNAMO_PROGRAM, DYNAMO_VLLM, OF_THE_SERVER
 from rightfit.facts.engine_releases import model_class, numbers
 from rightfit.facts.tables import table
 
@@ -179,7 +179,7 @@ def test_a_model_younger_than_the_runtime_is_refused() -> None:
             if known is None or known.architecture != row["architecture"]:
                 continue
             is_young = numbers(known.least["vllm"]) > numbers(DYNAMO_VLLM)
-            problem = held_problem(dataclasses.replace(given, model=name), "image", within=DYNAMO_VLLM)
+            problem = held_problem(dataclasses.replace(given, model=name), DYNAMO_PROGRAM, within=DYNAMO_VLLM)
             assert bool(problem) == is_young, name
             told[is_young] = told.get(is_young, 0) + 1
     assert len(told) == 2, told

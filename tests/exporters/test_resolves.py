@@ -5,6 +5,7 @@ test fetches those that are chosen, one after the other."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -26,7 +27,7 @@ from rightfit.exports import Job, all_targets, job_of, plan_document
 from rightfit.exports.locks import constraints, packages_of
 from rightfit.exports.model_words import class_names, engine_release
 from rightfit.exports.recipes import has_recipe, recipe_of
-from rightfit.exports.stack import stack_of, stack_problem
+from rightfit.exports.stack import installs, setup_files, stack_of, stack_problem
 from rightfit.facts.devices import machine_of
 from rightfit.facts.engine_releases import model_class, releases
 
@@ -107,6 +108,65 @@ def test_every_set_up_line_resolves_with_its_lock_for_its_machine(tmp_path: Path
         answers = pool.map(lambda asked: resolved(*asked, tmp_path), every)
         faults = {f"{where}: {asked[0]} ({asked[1]})": said for (asked, where), said in zip(every.items(), answers, strict=True) if said}
     assert not faults, "\n".join(f"{key}\n  {said}" for key, said in faults.items())
+
+
+def imaged(folder: Path, torch: str, build: str) -> Path:
+    """The pip of an environment that holds PyTorch's release and what goes with it by name alone,
+    as PyTorch's own image has them."""
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    pip, report = folder / "bin" / "pip", folder / "report.json"
+    minor, patch = torch.split(".")[1:3]
+    own = {"torch": torch, "torchaudio": torch, "torchvision": f"0.{int(minor) + 15}.{patch}"}
+    words = [pip, "install", "--quiet", "--dry-run", "--ignore-installed", "--report", report, *(f"{name}=={own[name]}" for name in own)]
+    subprocess.run(words, check=True, capture_output=True, timeout=900)
+    [packages] = folder.glob("lib/python*/site-packages")
+    for each in (item["metadata"] for item in json.loads(report.read_text())["install"]):
+        version = each["version"] + (f"+{build}" if each["name"] in own else "")
+        place = packages / f"{each['name'].replace('-', '_')}-{version}.dist-info"
+        place.mkdir(exist_ok=True)
+        asks = "".join(f"Requires-Dist: {word}\n" for word in each.get("requires_dist", ()))
+        (place / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {each['name']}\nVersion: {version}\n{asks}\n")
+        (place / "RECORD").touch()
+    return pip
+
+
+OF_THE_IMAGE = re.compile(r"torch(vision|audio)?|triton|nvidia-.*")
+
+
+def test_a_lock_leaves_pytorch_of_its_own_image_as_it_is(tmp_path: Path) -> None:
+    """Every set-up line for PyTorch's images by pip: what is there is not fetched again, nor
+    replaced by another release."""
+    asked: dict[tuple[str, str], tuple[str, str]] = {}
+    for job in jobs():
+        stack = None if stack_problem(job) else stack_of(job)
+        for line in installs(stack) if stack and stack.image.startswith("pytorch/") else ():
+            if found := re.search(r" torch==(\S+)", line):
+                asked.setdefault((found[1], setup_files(stack).get("constraints.txt", "")), (job.name, line))  # type: ignore[arg-type]
+    assert len(asked) > 10
+    pips = {build: imaged(tmp_path / build, *build.split("+")) for build in sorted({build for build, _ in asked})}
+
+    def replaced(build: str, lock: str, line: str) -> str:
+        place = tmp_path / f"{zlib.crc32((lock + line).encode())}"
+        place.mkdir()
+        (place / "constraints.txt").write_text(lock)
+        words = shlex.split(re.sub(r"--extra-index-url \S+ ", "", line))[2:]  # as it is there, nobody looks for it
+        done = subprocess.run(
+            [pips[build], "install", "--quiet", "--dry-run", "--report", "report.json", *words],
+            cwd=place,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=1800,
+        )
+        if done.returncode:
+            return done.stderr[-600:]
+        fetched = [item["metadata"] for item in json.loads((place / "report.json").read_text())["install"]]
+        return " ".join(f"{each['name']}=={each['version']}" for each in fetched if OF_THE_IMAGE.fullmatch(each["name"]))
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = pool.map(lambda one: replaced(*one[0], one[1][1]), asked.items())
+        faults = {name: said for (name, _), said in zip(asked.values(), answers, strict=True) if said}
+    assert not faults
 
 
 TOLD = re.compile(r"""["']?([A-Za-z][\w.-]*(?:\[[\w,.-]+\])?==\d[\w.]*)""")

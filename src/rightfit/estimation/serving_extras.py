@@ -187,9 +187,14 @@ def kept_bytes(extras: ServingExtras, model: TransformerArchitecture, *, input_t
     at a rate, or the last one of each user."""
     if not extras.hit_share:
         return 0.0
-    serve = ServeColumns().replace(kv_bytes=np.full(1, 2.0))
-    one = float(serving_columns.kv_cache_bytes(model_columns([model]), serve, tokens=np.full(1, max(input_tokens, 1.0)))[0])
+    one = sequence_cache_bytes(model, max(input_tokens, 1.0))
     return one * (rate_per_s * extras.kept_s if rate_per_s else users)
+
+
+def sequence_cache_bytes(model: TransformerArchitecture, tokens: float) -> float:
+    """What the cache of one sequence of `tokens` takes in 16 bits [bytes]."""
+    serve = ServeColumns().replace(kv_bytes=np.full(1, 2.0))
+    return float(serving_columns.kv_cache_bytes(model_columns([model]), serve, tokens=np.full(1, tokens))[0])
 
 
 def tower_s(extras: ServingExtras, model: ModelColumns, serve: ServeColumns, device: DeviceColumns, rates: ServeRates) -> Array:

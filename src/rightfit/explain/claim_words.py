@@ -94,6 +94,8 @@ def job_text(workload: Mapping[str, Any], method: str = "") -> dict[Lang, str]:
         told = str(workload.get("quantization") or "")
         return both("job_serve", model=model, format=both("job_format", format=told.upper()) if told else "")
     told = method or str(workload.get("method", ""))
+    if workload["task"] == "batch":
+        return both("job_batch", model=model)
     if workload["task"] == "train" and not told:
         return both("job_train", model=model, way=topic("fit_questions")["train"])
     way = {lang: q.method_text(told or "full", lang) for lang in LANGS}

@@ -29,6 +29,7 @@ from rightfit.explain.trials import (
     where_text,
 )
 from rightfit.explain.yes_or_no import is_question
+from rightfit.facts.expressions import expression
 from rightfit.market.offers import OfferFilter
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 #: Share of the memory that weights may take where the rest is enough for some requests at once.
 ROOMY = 0.75
+#: Share of a card that vLLM and SGLang take where nothing else is told.
+_ENGINE_SHARE = 0.9
 #: Share of a card's memory that a job can take.
 _USABLE = 0.95
 #: A job that takes less than this share of what it is said to need does not need it.
@@ -64,7 +67,12 @@ _SIXTEEN = re.compile(r"(?<![a-z0-9])(?:fp16|bf16|float16|16[ -]?bits?)(?![a-z0-
 _SIZES = re.compile(r"\s*\(\s*((?:\d+\s*(?:GB?|GiB)?\s*/\s*)*\d+\s*(?:GB?|GiB))\s*\)", re.IGNORECASE)
 #: Letters of a model's name that is written in capitals alone (SDXL, BERT).
 _SHORTEST_NAME = 4
-_OTHER_JOB = re.compile(r"以上|\bup\b", re.IGNORECASE)
+#: Asked of the cards that are named: how long, for how much, whether it is worth it, for how many.
+_OTHER_AMOUNT = expression(
+    r"多久|多长时间|几天|几个?小时|多少钱|费用|花多少|多少个?(?:人|用户|并发|路|请求)|几个人|怎么样|划算|值得|值不值|性价比"
+    r"|\bhow (?:long|many (?:users|requests|people))\b|\bhow much (?:does|will|would|is) it\b|\bcosts?\b|\bworth\b"
+)
+_OTHER_JOB = expression(r"以上|\bup\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +98,10 @@ def fits(said: str, catalog: Catalog) -> Judged | None:
     if not model or not (is_row or is_needed or verb("fits").search(said)):
         return None
     hardware = _hardware(said)
+    if is_question(said) and hardware and hardware[0].names and _OTHER_AMOUNT.search(said):  # of these cards, which a plan says
+        return None
+    if is_question(said) and _is_load(said):  # so many users or requests: a plan says whether they are served
+        return None
     if not hardware:
         return None if is_row else _on_cpu(said, model, catalog)
     jobs = [on_data] if on_data else list(_jobs(said.rsplit(" | ", 1)[-1] if is_row else said, model))
@@ -275,9 +287,11 @@ def _tried(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) -
     tried = [each for each in tried if each[1].fits is not None]  # a network of images has no LoRA
     if not tried:
         return None
-    is_slow = any(_is_slow(job, outcome, memory) for job, outcome in tried)
+    in_fewer = [_in_fewer_bits(job, outcome, server, memory, catalog) for job, outcome in tried]
+    is_slow = any(in_fewer) or any(_is_slow(job, outcome, memory) for job, outcome in tried)
     answer = "depends" if is_slow else _answer_of([outcome for _, outcome in tried])
     lines = [both("fit", job=job_text(job), outcome=_outcome(job, outcome, memory)) for job, outcome in tried]
+    lines = [_joined([line, helped]) if helped else line for line, helped in zip(lines, in_fewer, strict=True)]
     if answer == "yes" and len(tried) > 1 and all(job["task"] == "finetune" for job, _ in tried):  # one line: the largest
         most = max((outcome for _, outcome in tried), key=lambda outcome: outcome.peak_bytes)
         names: dict[Lang, str] = {lang: ("、" if lang == "zh" else ", ").join(job_text(job)[lang] for job, _ in tried) for lang in LANGS}
@@ -304,15 +318,23 @@ def _in_memory(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalo
             lines.append(both("need_short", job=job_text(job), **amounts))
             done.append("depends")
             continue
-        done.append("yes" if need <= room else "no")
-        key = ("need_weights" if job["task"] == "serve" else "need") + ("_fits" if done[-1] == "yes" else "_fits_not")
+        is_tight = job["task"] == "serve" and ROOMY * one.memory_bytes < need <= room  # nothing is left for the cache
+        is_in_engine = need <= _ENGINE_SHARE * one.memory_bytes or job["task"] != "serve"
+        done.append("no" if need > room or not is_in_engine else "depends" if is_tight else "yes")
+        key = ("need_weights" if job["task"] == "serve" else "need") + ("_tight" if is_tight else "_fits" if need <= room else "_fits_not")
         lines.append(both(key, job=job_text(job), need=q.memory_text(need), memory=one.spoken))
+        if job["task"] == "serve" and done[-1] == "no" and not job.get("quantization"):
+            small = {**job, "quantization": _FEWER_BITS[-1]}
+            if weights_bytes(small) <= ROOMY * one.memory_bytes:
+                lines[-1], done[-1] = _joined([lines[-1], _fewer(small)]), "depends"
     if not done:
         return None
     answer = done[0] if len(set(done)) == 1 else "depends"
     return answer, _joined(lines), {"memory_bytes": one.memory_bytes, "fits": [word == "yes" for word in done]}
 
 
+#: Forms of weights that lose little, the closest first.
+_FEWER_BITS = ("fp8", "awq")
 #: A short sequence [tokens], with which a job may fit that does not at the usual length.
 _SHORT = 512
 
@@ -397,6 +419,23 @@ def _outcome(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float)
     return both(f"serve_{key}", where=outcome.server, weights=weights, memory=memory, format=shown)
 
 
+def _in_fewer_bits(
+    job: Mapping[str, Any], outcome: SetupOutcome, server: str, memory_bytes: float, catalog: Catalog
+) -> Mapping[Lang, str] | None:
+    """What fits in 8 or 4 bits where a service does not in 16, and nobody said in how many."""
+    if job["task"] != "serve" or job.get("quantization") or outcome.fits is not False or _is_slow(job, outcome, memory_bytes):
+        return None
+    for small in ({**job, "quantization": name} for name in _FEWER_BITS):
+        tried = outcome_of(small, server, catalog=catalog)
+        if tried.fits or (tried.fits is False and _is_slow(small, tried, memory_bytes)):
+            return _fewer(small)
+    return None
+
+
+def _fewer(small: Mapping[str, Any]) -> Mapping[Lang, str]:
+    return both("serve_in_fewer", format=both(f"format_{small['quantization']}"), weights=q.memory_text(weights_bytes(small)))
+
+
 def least_bytes(job: Mapping[str, Any], catalog: Catalog, *, share: float = ROOMY) -> float:
     """Memory of one GPU that a job takes at least [bytes]; of a service its weights, which may take
     this share of it. Infinite where nothing is known of the model or the job cannot be read."""
@@ -461,6 +500,16 @@ def _model(said: str) -> str:
     return ""
 
 
+def _is_load(said: str) -> bool:
+    """Whether a sentence says how many a service is for."""
+    from rightfit.workload.ask import understand
+
+    try:
+        return bool({"rate", "users", "concurrency"} & set(understand(said).wishes))
+    except RightfitError:
+        return False
+
+
 def _model_of_words(said: str) -> str:
     """The model that a sentence names in several words ("Stable Diffusion"), or ""."""
     from rightfit.workload.ask import understand
@@ -520,6 +569,9 @@ def _jobs(said: str, model: str) -> Iterator[dict[str, Any]]:
         return
     if not methods and not way and _SIXTEEN.search(said):
         yield {"model": model, "task": "serve", "rate": "1/s"}
+        return
+    if not methods and way in ("", "serve") and isinstance(facts.model(model, network=False), facts.DiffusionModel):
+        yield {"model": model, "task": "batch", "data": _amount(model)}  # who asks whether it runs wants pictures of it
         return
     if not methods and not way:
         yield {"model": model, "task": "serve", "rate": "1/s"}

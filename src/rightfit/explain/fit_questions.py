@@ -18,6 +18,7 @@ from rightfit.explain.fit_claims import ROOMY, counted_weights
 from rightfit.explain.messages import topic
 from rightfit.explain.trials import need_on_one_card
 from rightfit.explain.yes_or_no import is_question
+from rightfit.facts.expressions import expression
 from rightfit.market.denials import turned
 from rightfit.messages import LANGS, Lang
 from rightfit.units import GIB
@@ -30,9 +31,9 @@ _MEMORY = re.compile(
     r"(?P<amount>\d+(?:\.\d+)?)\s*G(?:i?B)?(?![A-Za-z0-9])(?:\s*(?:的)?(?:显存|显卡|卡|of (?:gpu )?memory|of vram|vram|gpu|card))?",
     re.IGNORECASE,
 )
-_FITS = re.compile(r"\bfits?\b|\benough\b|够|放得下|装得下|放不下|放得进|塞得下|跑得动", re.IGNORECASE)
+_FITS = expression(r"\bfits?\b|\benough\b|够|放得下|装得下|放不下|放得进|塞得下|跑得动")
 _ENOUGH = re.compile(r"(?:is|are|would|will) (?P<what>.+?) (?:be )?(?:enough|sufficient) (?P<job>(?:to|for) .+?)\s*\??", re.IGNORECASE)
-_HOST = re.compile(r"(?<!显)内存|\bram\b|host memory|硬盘|磁盘|\bdisk\b|\bssd\b", re.IGNORECASE)
+_HOST = expression(r"(?<!显)内存|\bram\b|host memory|硬盘|磁盘|\bdisk\b|\bssd\b")
 
 
 def _texts() -> Mapping[str, Any]:

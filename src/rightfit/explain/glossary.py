@@ -151,7 +151,7 @@ _DIFFERENCE = re.compile(
     r"区别|差别|差异|不同|对比|还是|哪个更?好|怎么选|选哪个|differences?|\bvs\b|\bversus\b|\bor\b|compared?", re.IGNORECASE
 )
 #: Two of a kind may be one term ("ZeRO-2 or ZeRO-3").
-_JOINED = re.compile(r"和|与|跟|还是|或|、|\bor\b|\bvs\b|\bversus\b|\band\b|\bto\b", re.IGNORECASE)
+_JOINED = expression(r"和|与|跟|还是|或|、|\bor\b|\bvs\b|\bversus\b|\band\b|\bto\b")
 _FILLER = re.compile(
     r"\b(?:what(?:'s)?|is|are|the|between|and|with|to|which|better|should|i|use|for)\b|[\s?？,，。.、和与跟同]|有什么|有何|是什么|什么|的|用|选|应该|好|呢|吗",
     re.IGNORECASE,

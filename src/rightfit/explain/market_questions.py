@@ -117,7 +117,8 @@ def _own_or_rent(sentence: str, catalog: Catalog) -> CheckResult | None:
     if gpu:
         count = int(wishes.get("num_gpus") or 1)
         try:
-            content = own_of(gpu, catalog=catalog, count=count).content
+            used = {"share": {"utilisation": f"{daily / 24.0:.0%}"}} if (daily := hours_a_day(sentence)) else {}
+            content = own_of(gpu, catalog=catalog, count=count, texts=used).content
         except RightfitError:
             content = {}
         if hourly := [rent for rent in content.get("rents", ()) if not rent["is_committed"]]:

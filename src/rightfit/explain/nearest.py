@@ -174,12 +174,28 @@ def known_answer(sentence: str, *, least: float = _SAME) -> CheckResult | None:
     if near is not None:
         claim = _claims_of(_table()["known"][near.name])[near.phrase]
     elif asks_something(sentence):
-        near = next((one for one in nearest_texts(sentence)[:1] if one.source == "known" and one.phrase and one.score >= least), None)
+        same = _asks().get(_plain(sentence))
+        near = (
+            Near("known", same, 1.0, sentence)
+            if same
+            else next((one for one in nearest_texts(sentence)[:1] if one.source == "known" and one.phrase and one.score >= least), None)
+        )
     if near is None:
         return None
     told = {lang: _told(near, lang) for lang in LANGS}
     word = {"depends": "unknown"}.get(str(claim), claim)
     return CheckResult(sentence, "rule" if claim else "market", True, word, {"known": near.name}, (), told["en"], told["zh"])
+
+
+def _plain(sentence: str) -> str:
+    """A sentence without what its meaning does not hang on: capitals, blanks, marks at its end."""
+    return re.sub(r"\s+|[?？!！。.]+\s*$", "", sentence).casefold()
+
+
+@functools.cache
+def _asks() -> Mapping[str, str]:
+    """The entry of each way to ask of our table."""
+    return {_plain(ask): name for name, entry in _table()["known"].items() for ask in entry["asks"]}
 
 
 def general_lines(sentence: str) -> dict[Lang, str] | None:
@@ -290,8 +306,9 @@ def _told(near: Near, lang: Lang) -> str:
 def _planned(sentence: str, catalog: Catalog) -> dict[Lang, list[str]] | None:
     """The plan of what is understood of a sentence, with the words that it leaves out; None where
     that names no model."""
-    from rightfit.explain.beside import settle, way_text
+    from rightfit.explain.beside.settled import settle
     from rightfit.explain.command_text import command_line
+    from rightfit.explain.voices import plan_line
     from rightfit.planner.plan import plan
     from rightfit.workload.ask import understand
     from rightfit.workload.model import Workload
@@ -315,7 +332,7 @@ def _planned(sentence: str, catalog: Catalog) -> dict[Lang, list[str]] | None:
             continue
         for lang in LANGS:
             told[lang] += asked.lines(made, catalog, lang) if "model" in wishes else []
-            told[lang].append(_text("planned", lang, way=way_text(made.best, lang), command=command_line(row)))
+            told[lang].append(plan_line(made, command_line(row), lang))
     left = [word for word in found.weighty if _is_hard(word)]
     for lang in LANGS:
         if told[lang] and left:
@@ -343,7 +360,7 @@ def _is_hard(word: str) -> bool:
 def _on_both(sentence: str, catalog: Catalog) -> dict[Lang, list[str]] | None:
     """A job on each of two sets of GPUs that a question compares, each at its best, and how many
     times the time and the money of the second the first takes; None of any other question."""
-    from rightfit.explain.beside import way_text
+    from rightfit.explain.beside.in_words import way_text
     from rightfit.explain.trials import best_for
     from rightfit.workload.ask import understand
 

@@ -17,11 +17,15 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.beside import answers, settle, way_text, without_questions
+from rightfit.explain.beside.answers import answers
+from rightfit.explain.beside.in_words import way_text
+from rightfit.explain.beside.questions import without_questions
+from rightfit.explain.beside.settled import settle
 from rightfit.explain.command_text import command_line
 from rightfit.explain.fit_claims import least_bytes, server_with
 from rightfit.explain.messages import label, topic
 from rightfit.explain.trials import UNHURRIED
+from rightfit.explain.voices import plan_line
 from rightfit.explain.yes_or_no import is_question
 from rightfit.market.denials import turned
 from rightfit.messages import LANGS, Lang
@@ -30,7 +34,7 @@ from rightfit.units import GIB, parse_data
 from rightfit.workload.options import read_wish
 
 if TYPE_CHECKING:
-    from rightfit.explain.beside import Question
+    from rightfit.explain.beside.questions import Question
     from rightfit.market import Catalog
     from rightfit.market.verdicts import CheckResult
     from rightfit.search.answer import Plan
@@ -226,7 +230,7 @@ def planned_answer(sentence: str, catalog: Catalog) -> CheckResult | None:
     command = command_line(wishes)
     if plan.best is not None:
         for lang in LANGS:
-            told[lang].append(_text("planned", lang, way=way_text(plan.best, lang), command=command))
+            told[lang].append(plan_line(plan, command, lang))
     return _result(sentence, told, {"commands": [command]}) if all(told.values()) else None
 
 

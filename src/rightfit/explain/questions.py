@@ -8,7 +8,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import RightfitError
-from rightfit.explain.beside import settle, terms_told, without_questions
+from rightfit.explain.beside.questions import terms_told, without_questions
+from rightfit.explain.beside.settled import settle
 from rightfit.explain.claim_words import NAMED_SERVER, cards_of
 from rightfit.explain.claims import as_fast_lookup, claim_lookup
 from rightfit.explain.decisions import chart_lookup
@@ -22,6 +23,7 @@ from rightfit.explain.server_questions import server_question
 from rightfit.explain.statement_parts import clauses
 from rightfit.explain.topic_questions import topic_question
 from rightfit.explain.yes_or_no import is_question
+from rightfit.facts.expressions import expression
 from rightfit.market.denials import turned
 from rightfit.messages import LANGS
 
@@ -30,14 +32,14 @@ if TYPE_CHECKING:
     from rightfit.market.verdicts import CheckResult
 
 _QUESTION = re.compile(
-    r"[?？吗么呢]\s*$|^(?:(?:why|does|do|is|are|can|has|will|should)\b|为什么|为何)|是不是|能不能|有没有|够不够|要不要|需不需要|会不会|行不行|可不可以|能否",
+    r"[?？吗么呢嘛不没]\s*$|^(?:(?:why|does|do|is|are|can|has|will|should)\b|为什么|为何)|是不是|能不能|有没有|够不够|要不要|需不需要|会不会|行不行|可不可以|能否",
     re.IGNORECASE,
 )
 
 
 #: How near a phrasing of our table a question must be to be answered by it before all readers, and
 #: where none of them answers.
-_VERY, _ALMOST = 0.88, 0.7
+_ASKED_SO, _VERY, _ALMOST = 0.97, 0.88, 0.7
 _AMOUNT_ASKED = re.compile(
     r"多久|多少|几天|几个小时|几张|几块|几台|多长时间|费用|价格|预算|便宜|最少|how (?:long|much|many)|\bcosts?\b|\bcheapest\b",
     re.IGNORECASE,
@@ -52,6 +54,11 @@ def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
     if is_post(sentence) and (is_whole_wish(sentence) or _is_set_up(sentence)):  # its plan answers, and names in it are no questions
         return None
     return with_general(_answered(sentence, catalog))
+
+
+def asked_so(sentence: str) -> CheckResult | None:
+    """The answer to a question that stands in our table in the same words; None of any other."""
+    return known_answer(sentence, least=_ASKED_SO) if is_question(sentence) else None
 
 
 def with_general(found: CheckResult | None) -> CheckResult | None:
@@ -69,6 +76,7 @@ def _answered(sentence: str, catalog: Catalog) -> CheckResult | None:
     """`question_lookup` without what is said in general."""
     return (
         largest_model(sentence, catalog)
+        or asked_so(sentence)
         or moving_price(sentence, catalog)
         or topic_question(sentence, catalog)
         or _looked_up(sentence, catalog)
@@ -290,9 +298,9 @@ def _terms_of_question(sentence: str) -> CheckResult | None:
 
 
 _MOST_TERMS = 3
-_ASKS = re.compile(r"怎么|如何|什么|哪|为何|报错|原因|最后|一直|总是|越来越|\bhow\b|\bwhy\b|\bwhat\b|\bwhich\b|\bshould\b", re.IGNORECASE)
-_EITHER = re.compile(r"还是|或者?|\bor\b|\bvs\b", re.IGNORECASE)
-_IS = re.compile(r"是|用的|配的|\b(?:is|are|has|have|use[sd]?|come)\b", re.IGNORECASE)
+_ASKS = expression(r"怎么|如何|什么|哪|为何|报错|原因|最后|一直|总是|越来越|\bhow\b|\bwhy\b|\bwhat\b|\bwhich\b|\bshould\b")
+_EITHER = expression(r"还是|或者?|\bor\b|\bvs\b")
+_IS = expression(r"是|用的|配的|\b(?:is|are|has|have|use[sd]?|come)\b")
 _WHAT = re.compile(
     r"(?:内存|显存|带宽)(?:是|有)?多[大少]|多[大少]的?(?:内存|显存|带宽)|几核|多少核|是什么|什么卡|什么配置|多少钱|几张卡|哪种卡|哪款卡|what (?:is|gpu|card)|which (?:gpu|card)|specs?|how much",
     re.IGNORECASE,

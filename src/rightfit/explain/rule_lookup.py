@@ -27,6 +27,7 @@ from rightfit.explain.time_claims import time_lookup
 from rightfit.explain.topic_questions import topic_question
 from rightfit.explain.trials import best_of
 from rightfit.explain.yes_or_no import answer_word, is_open, is_question
+from rightfit.facts.expressions import expression
 from rightfit.market.denials import turned
 from rightfit.messages import LANGS, Lang
 
@@ -146,7 +147,7 @@ def _is_told_first(query: str, parts: CheckResult) -> bool:
 
 
 #: What is to be weighed is no claim.
-_WEIGHED = re.compile(r"(?:.{0,20}[:：])?\s*(?:是否|whether\b)", re.IGNORECASE)
+_WEIGHED = expression(r"(?:.{0,20}[:：])?\s*(?:是否|whether\b)")
 
 
 def statements_in(text: str) -> dict[str, str]:
@@ -300,7 +301,7 @@ def is_statement(text: str) -> bool:
 
 #: What is said of long use holds of the market, not of one short job.
 _LONG_USE = "market_subscription_for_long_use"
-_ALWAYS = re.compile(r"一定|总是|永远|任何(?:时候|情况)|必然|肯定|无论|\balways\b|\bnecessarily\b|in (?:every|any) case", re.IGNORECASE)
+_ALWAYS = expression(r"一定|总是|永远|任何(?:时候|情况)|必然|肯定|无论|\balways\b|\bnecessarily\b|in (?:every|any) case")
 _COMMITTED = re.compile(r"预留|包年|包月|节省计划|承诺|reserved?|reservation|subscri|commit|savings plan", re.IGNORECASE)
 _SPOT = re.compile(r"竞价|抢占|spot|preemptible", re.IGNORECASE)
 #: So far from a span that is stated, the middle of the market still is in it.

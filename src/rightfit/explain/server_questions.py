@@ -21,6 +21,7 @@ from rightfit.explain.messages import topic
 from rightfit.explain.reasons import offload_text
 from rightfit.explain.trials import UNHURRIED, cost_text, outcome_of, outcome_text
 from rightfit.explain.yes_or_no import is_question
+from rightfit.facts.expressions import expression
 from rightfit.market.names import find_provider
 from rightfit.messages import LANGS, Lang
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from rightfit.market.verdicts import CheckResult
 
 _NAME = re.compile(r"[A-Za-z][\w.-]*\d[\w.-]*", re.ASCII)
-_LETTER = re.compile(r"(?<![A-Za-z0-9])(?P<letter>[a-z])\d?(?:\s*系列|\s*系(?!统)|[ -](?:series|family)\b|\s*族)", re.IGNORECASE)
+_LETTER = expression(r"(?<![A-Za-z0-9])(?P<letter>[a-z])\d?(?:\s*系列|\s*系(?!统)|[ -](?:series|family)\b|\s*族)")
 _CARDS = card_pattern()
 _MOST_SIZES = 8
 #: Options that say how much a service has to do; without them it is a request now and then.

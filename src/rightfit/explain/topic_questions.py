@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import math
 import re
+import shlex
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
+from rightfit.explain.capacity import capacity_fields
 from rightfit.explain.claim_words import NAMED_SERVER
 from rightfit.explain.glossary import with_figures
 from rightfit.explain.messages import topic
@@ -62,7 +64,8 @@ def topic_question(sentence: str, catalog: Catalog, *, is_said: bool = False) ->
 
 
 def _asked(found: Mapping[str, Any], fields: Mapping[str, str]) -> str:
-    return f" `{found['ask'].format(**fields)}`" if "ask" in found else ""
+    named = {name: shlex.quote(text) if name == "model" else text for name, text in fields.items()}
+    return f" `{found['ask'].format(**named)}`" if "ask" in found else ""
 
 
 def _is_about(one: Mapping[str, Any], sentence: str, named: Mapping[str, Any]) -> bool:
@@ -77,7 +80,7 @@ def _is_about(one: Mapping[str, Any], sentence: str, named: Mapping[str, Any]) -
 
 
 def _named(sentence: str) -> dict[str, Any]:
-    from rightfit.explain.beside import without_questions
+    from rightfit.explain.beside.questions import without_questions
     from rightfit.workload.ask import understand
 
     server = {"server": found[0]} if (found := NAMED_SERVER.search(sentence)) else {}
@@ -180,8 +183,53 @@ def _checkpoint(_: str, named: Mapping[str, Any], __: Catalog) -> _Fields | None
 
     if (weights := counted_weights({"model": named["model"], "task": "serve"})) is None:
         return None
-    shown = {"model": str(named["model"]), "weights": q.data_text(weights), "whole": q.data_text(_SAVED_BYTES / 2.0 * weights)}
+    whole = _SAVED_BYTES / 2.0 * weights
+    shown = {"model": str(named["model"]), "weights": q.data_text(weights), "whole": q.data_text(whole)}
+    shown |= {"lora": q.data_text(weights + _SYSTEM_BYTES), "full": q.data_text(weights + _KEPT * whole + _SYSTEM_BYTES)}
     return dict.fromkeys(LANGS, shown)
+
+
+#: Disk of the system, drivers, an image with PyTorch and its packages, and some room [bytes].
+_SYSTEM_BYTES = 60e9
+#: Checkpoints that are kept: the latest two and the one that is being written.
+_KEPT = 3
+#: Tokens of a sequence where none are told.
+_USUAL_TOKENS = 8192.0
+
+
+def _cache(_: str, named: Mapping[str, Any], __: Catalog) -> _Fields | None:
+    """KV cache of one token and of one sequence, in 16 bits."""
+    from rightfit.estimation.serving_extras import sequence_cache_bytes
+    from rightfit.explain.fit_claims import counted_weights
+    from rightfit.units import parse_count
+
+    weights, model = counted_weights({"model": named["model"], "task": "serve"}), facts.model(str(named["model"]), network=False)
+    if weights is None or not isinstance(model, facts.TransformerArchitecture):
+        return None
+    tokens = parse_count(str(named["seq_len"])) if "seq_len" in named else _USUAL_TOKENS
+    held = sequence_cache_bytes(model, tokens)
+    shown = {"model": str(named["model"]), "weights": q.memory_text(weights), "tokens": f"{tokens:,.0f}"}
+    return dict.fromkeys(LANGS, shown | {"token": f"{held / tokens / 1024.0:,.0f} KiB", "held": q.memory_text(held)})
+
+
+def _bound(_: str, named: Mapping[str, Any], __: Catalog) -> _Fields | None:
+    """What bounds the answers of a model on so many of a card: the memory's bandwidth, and the link
+    where there are several."""
+    from rightfit.explain.fit_claims import counted_weights
+
+    weights, names = counted_weights({"model": named["model"], "task": "serve"}), facts.match_accelerators(str(named["gpu"]))
+    if weights is None or not names:
+        return None
+    card, count = facts.accelerators()[names[-1]], int(named.get("num_gpus") or 1)
+    told: _Fields = {}
+    for lang in LANGS:
+        texts = {name: text[lang] for name, text in topic("topic_questions")["bound"].items()}
+        most = count * card.memory_bandwidth / weights
+        reads = texts["reads"].format(count=count, card=card.name, bandwidth=f"{card.memory_bandwidth / 1e9:,.4g}", most=f"{most:.2g}")
+        is_pcie = not card.nvlink_bandwidth > 0.0
+        link = texts["linked"].format(link=texts["pcie"].format(card=card.name)) if count > 1 and is_pcie else ""
+        told[lang] = {"bound": reads + link, "model": str(named["model"]), "card": card.name}
+    return told
 
 
 def _notices(sentence: str, named: Mapping[str, Any], _: Catalog) -> _Fields | None:
@@ -300,6 +348,9 @@ _FIELDS: Mapping[str, Callable[[str, Mapping[str, Any], Catalog], _Fields | None
     "methods": _methods,
     "dataset": _dataset,
     "host_memory": _host_memory,
+    "bound": _bound,
+    "cache": _cache,
+    "capacity": capacity_fields,
     "checkpoint": _checkpoint,
     "notices": _notices,
     "traffic": _traffic,

@@ -151,6 +151,9 @@ def outcome_of(wishes: Mapping[str, Any], server: str, *, nodes: int = 1, catalo
         return SetupOutcome(server, fits=None, why=error.text("en"), why_zh=error.text("zh"))
     plain, free = plans
     bare = plain.best or plain.unfit
+    if bare is None and (short := next((one for one in plain.rejected if one.criterion == "gpu_memory"), None)) is not None:
+        needed, had = float(short.needed), float(short.had)  # what has one way to run is refused without an option
+        return SetupOutcome(server, fits=False, peak_bytes=needed, limit_bytes=had, plain_bytes=needed)
     if bare is None:
         return SetupOutcome(server, fits=None, why=", ".join(rejection.criterion for rejection in plain.rejected) or "?")
     return _outcome(server, bare, None if plain.best else free)

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import InputError, MissingComponentError
 from rightfit.explain import option_tables, plan_words
-from rightfit.explain.messages import say
+from rightfit.explain.messages import say, topic
 from rightfit.explain.plan_words import OptionText, PlanText
 from rightfit.explain.quantities import Table
 from rightfit.explain.reasons import renderer
+from rightfit.explain.trials import where_text
 from rightfit.families.registry import name_of
 from rightfit.messages import Lang, Message, either
 from rightfit.records import dataclass
@@ -161,6 +162,18 @@ def plan_text(plan: Plan, lang: Lang) -> PlanText:
 def option_text(option: Option, workload: Workload, lang: Lang) -> OptionText:
     """One option in words, in the currency of the workload."""
     return voice_for(workload).option_text(option, workload, lang)
+
+
+def plan_line(plan: Plan, command: str, lang: Lang) -> str:
+    """The server that leads, how much work it was planned for, in what time and for how much, and
+    the command; empty where nothing leads."""
+    if (best := plan.best) is None:
+        return ""
+    texts = topic("open_wishes")["texts"]
+    where = texts["own_machine"][lang] if best.purchase == "owned" else where_text(best)
+    cards = f"{best.nodes * best.num_accelerators} x {best.accelerator.name}" if best.num_accelerators else "CPU"
+    outcome = option_text(best, plan.workload, lang).outcome
+    return str(texts["planned"][lang]).format(where=where, cards=cards, outcome=outcome, command=command)
 
 
 # ---- What of a wish can be turned to see how the answer changes: options with a ladder of values

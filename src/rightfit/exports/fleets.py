@@ -126,7 +126,7 @@ def skypilot(found: Row, jobs: Sequence[FleetJob]) -> Files:
             files |= {**one.by_hand("skypilot"), f"{one.name}/skypilot/task.yaml": to_yaml(task)}
             starts.append((one, f"{one.name}/skypilot", shell(words)))
             continue
-        common = {name: value for name, value in one_task.resources(one.job).items() if name not in ("any_of", *first, "job_recovery")}
+        common = {name: value for name, value in one_task.resources(one.job).items() if name not in ("ordered", *first, "job_recovery")}
         text = one_task.header(one.job) + to_yaml({**one_task.task(one.job), "resources": {**common, **where}})
         files |= one.files(
             "skypilot", {**one_task.write(one.job), "task.yaml": text, "start.sh": start_script(one, "skypilot", sky_queued(one.job))}

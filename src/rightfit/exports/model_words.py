@@ -23,7 +23,7 @@ from rightfit.facts.engine_releases import (
     newest_release,
     release_for,
 )
-from rightfit.facts.engines import published_format
+from rightfit.facts.engines import engine_class, published_format
 from rightfit.facts.records import Accelerator
 from rightfit.facts.tables import says
 from rightfit.messages import Message
@@ -194,9 +194,13 @@ def told_limits(job: Job) -> dict[str, str]:
 
 
 def limited(job: Job, engine: str, words: Sequence[str]) -> tuple[str, ...]:
-    """Words of an engine with the limits that the user told in the place of the plan's."""
+    """Words of an engine with its share of the cards, and the limits that the user told in the
+    place of the plan's. vLLM's own share differs from release to release: that of the plan is
+    written."""
     found, flags = list(words), dict(zip(LIMITS, ENGINE_LIMITS[engine], strict=True))
     share = job.wish("gpu_memory_utilization")
+    if engine == "vllm" and job.gpus_per_node and not share:
+        share = engine_class(engine).memory_fraction
     planned = {LIMITS[2]: f"{float(share):g}"} if share and flags[LIMITS[2]] else {}
     for name, value in (planned | told_limits(job)).items():
         if flags[name] in found:

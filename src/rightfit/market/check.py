@@ -12,6 +12,7 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.errors import InputError, UnknownNameError
+from rightfit.facts.expressions import expression
 from rightfit.market import offers, server_names
 from rightfit.market.denials import affirmed, turned
 from rightfit.market.market import Catalog, open_catalog
@@ -471,7 +472,7 @@ def _says_more(name: str, claim: str) -> bool:
 
 
 #: An amount that is asked for.
-_ASKS_HOW_MANY = re.compile(r"多少|几\s*[张块个台核颗]|\bhow (?:many|much)\b", re.IGNORECASE)
+_ASKS_HOW_MANY = expression(r"多少|几\s*[张块个台核颗]|\bhow (?:many|much)\b")
 #: How two things that are named differ.
 _COMPARES = re.compile(
     r"区别|差别|差异|有何不同|有什么不同|哪里不同|\b(?:differences?|differs?|versus|vs|compared? (?:to|with))\b", re.IGNORECASE

@@ -19,6 +19,7 @@ import tomllib
 from collections.abc import Iterable
 
 from rightfit.facts import match_accelerators, tables
+from rightfit.facts.expressions import Expression, expression
 from rightfit.market.market import Catalog
 from rightfit.market.names import find_provider, fold
 from rightfit.market.offers import ServerTable
@@ -31,17 +32,17 @@ from rightfit.records import dataclass
 # A claim may hold several statements ("A10 (post a) / T4 (post b)", "post 0: A10G; post 1: 1 x T4",
 # "H100 or A100"); each is judged alone.
 
-_STATEMENTS = re.compile(r"\s*(?:[;；、]|,(?!\d{3}\b)|/(?!\s*(?:h|hr|hour|s|卡|张|小?时|天|月|台)(?![a-z]))|\bor\b|或)\s*", re.IGNORECASE)
+_STATEMENTS = expression(r"\s*(?:[;；、]|,(?!\d{3}\b)|/(?!\s*(?:h|hr|hour|s|卡|张|小?时|天|月|台)(?![a-z]))|\bor\b|或)\s*")
 _SPOKEN = {"一": "1", "单": "1", "两": "2", "双": "2", "四": "4", "八": "8", "one": "1", "two": "2", "four": "4", "eight": "8"}
 _SPOKEN_COUNT = re.compile(r"((?<![A-Za-z])(?:one|two|four|eight)(?=\s+[A-Za-z]+\d)|[一单两双四八](?=[块张个卡]))", re.IGNORECASE)
-_JOIN = re.compile(r"\s*(?:[加+配和与带]|\b(?:with|and|plus)\b)\s*$", re.IGNORECASE)
+_JOIN = expression(r"\s*(?:[加+配和与带]|\b(?:with|and|plus)\b)\s*$")
 _ASKED_END = re.compile(r"[吗么嘛呢吧?？]+(?=\s*(?:[,;]|$))")
 _LABEL = re.compile(r"^\s*(?:post|text|文)\s*\w{1,3}\s*[:：]\s*|\(\s*(?:post|text)\s*\w{1,3}\s*\)", re.IGNORECASE)
 _TIMES = re.compile(
     r"(?<![\w.])(\d{1,3})\s*(?:[x×*]\s*|块|张|个|卡)(?=[^\W\d_]|\d{4}\b|\s)|\bx\s*(\d{1,3})\b|(?<![\w.])(\d{1,3})\s+(?=[A-Z]+\d+\w*\b)",
     re.IGNORECASE,
 )
-_CORES = re.compile(r"(\d+)\s*(?:-\s*)?(?:个\s*)?(?:v?cpus?\b|cores?\b|核|c(?=\d+\s*g\b))", re.IGNORECASE)
+_CORES = expression(r"(\d+)\s*(?:-\s*)?(?:个\s*)?(?:v?cpus?\b|cores?\b|核|c(?=\d+\s*g\b))")
 _MEMORY = re.compile(  # of the data of a job it says nothing
     r"(?<![\w.])(\d+(?:\.\d+)?)\s*(t|g|m)(?:i?b)?(?![A-Za-z0-9/])(?!\s*(?:的|of\s)?\s*(?:训练|图片|文本|表格|training\s)?\s*(?:数据|图片|文本|表格|data))",
     re.IGNORECASE,
@@ -54,20 +55,20 @@ _PRICE = re.compile(
 )
 _YUAN = re.compile(r"¥|￥|^元|人民币|rmb|cny|yuan", re.IGNORECASE)
 _LONGER = re.compile(r"month|月|天|day|year|年", re.IGNORECASE)
-_TOTAL = re.compile(r"总共|一共|合计|总计|共计?|总显存|\btotal\b|altogether", re.IGNORECASE)
-_OF_CARD = re.compile(r"显存|\bvram\b|gpu memory|memory per gpu", re.IGNORECASE)
-_OF_HOST = re.compile(r"(?<!显)内存|\bram\b|host memory", re.IGNORECASE)
+_TOTAL = expression(r"总共|一共|合计|总计|共计?|总显存|\btotal\b|altogether")
+_OF_CARD = expression(r"显存|\bvram\b|gpu memory|memory per gpu")
+_OF_HOST = expression(r"(?<!显)内存|\bram\b|host memory")
 #: Cores with memory right behind them, or memory that is called the host's.
 _HOST_SHAPE = re.compile(
     rf"{_CORES.pattern}\s*(?:的?\s*cpu)?[\s,，+]*(?:内存\s*)?{_MEMORY.pattern.partition(')')[2]}(?:\s*的?(?:{_OF_HOST.pattern}))?"
     rf"|(?:{_OF_HOST.pattern})\s*{_MEMORY.pattern}|{_MEMORY.pattern}\s*(?:的|of\s)?(?:{_OF_HOST.pattern})",
     re.IGNORECASE,
 )
-_CARDS_ALONE = re.compile(r"(?<![\w.])(\d{1,3})\s*(?:张|块|个|x)?\s*(?:显?卡|gpus?\b|cards?\b)", re.IGNORECASE)
+_CARDS_ALONE = expression(r"(?<![\w.])(\d{1,3})\s*(?:张|块|个|x)?\s*(?:显?卡|gpus?\b|cards?\b)")
 _BILLION = re.compile(r"(\d+(?:\.\d+)?)\s*([bm])(?:illion)?(?:\s*param\w*)?(?![\w])", re.IGNORECASE)
-_CPU_ONLY = re.compile(r"\bcpu\b|no gpu|without gpu|无 ?gpu", re.IGNORECASE)
-_PROVIDER = re.compile(r"provider|cloud\b|云厂商|云平台|服务商", re.IGNORECASE)
-_RDMA = re.compile(r"\b(efa|infiniband|ib|roce|rdma|erdma)\b", re.IGNORECASE)
+_CPU_ONLY = expression(r"\bcpu\b|no gpu|without gpu|无 ?gpu")
+_PROVIDER = expression(r"provider|cloud\b|云厂商|云平台|服务商")
+_RDMA = expression(r"\b(efa|infiniband|ib|roce|rdma|erdma)\b")
 _UNIT = {"t": 1e12, "g": 1e9, "m": 1e6}
 
 
@@ -167,7 +168,7 @@ def _usd_per_h(price: re.Match[str]) -> float:
     return float(price["signed"] or price["plain"]) / rate
 
 
-def _cut(pattern: re.Pattern[str], text: str) -> tuple[re.Match[str] | None, str]:
+def _cut(pattern: re.Pattern[str] | Expression, text: str) -> tuple[re.Match[str] | None, str]:
     found = pattern.search(text)
     return (found, text[: found.start()] + " " + text[found.end() :]) if found else (None, text)
 

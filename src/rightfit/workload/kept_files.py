@@ -304,7 +304,7 @@ def _read_launcher(sheet: Sheet, values: Mapping[str, Any], where: str) -> None:
             sheet.put("nodes", value + 1, f"{where}: {leaf}")  # its head works too
         elif leaf.endswith("use_spot"):
             sheet.put("spot", value, f"{where}: {leaf}")
-        elif leaf.endswith(("resources.infra", "resources.any_of.infra")):
+        elif leaf.endswith(("resources.infra", "resources.any_of.infra", "resources.ordered.infra")):
             _put_places(sheet, str(value), f"{where}: {leaf}")
         elif leaf in ("resources.cloud", "resources.region"):
             sheet.put(leaf.rpartition(".")[2], str(value), f"{where}: {leaf}")

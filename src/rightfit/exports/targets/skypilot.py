@@ -51,8 +51,8 @@ _RANK, _NODES, _HEAD = '"$SKYPILOT_NODE_RANK"', '"$SKYPILOT_NUM_NODES"', '"$(ech
 
 
 def resources(job: Job) -> dict[str, Any]:
-    """The plan's server, or any of it and of those that run the same command: SkyPilot takes the
-    cheapest that it gets."""
+    """The plan's server, then those that run the same command, in this order: of several that it
+    may choose from, SkyPilot would take the one listed cheapest, which need not be the plan's."""
     common: dict[str, Any] = {"disk_size": job.disk_gib, "labels": job.labels}
     stack = stack_of(job)
     if stack.port:
@@ -66,7 +66,7 @@ def resources(job: Job) -> dict[str, Any]:
     if are_joined(job) and job.gpus_per_node and job.option.provider in FAST:
         common["network_tier"] = "best"  # the plan counts the speed of EFA, GPUDirect or InfiniBand
     found = places(job)
-    return {**common, "any_of": found} if len(found) > 1 else {**found[0], **common}
+    return {**common, "ordered": found} if len(found) > 1 else {**found[0], **common}
 
 
 def are_joined(job: Job) -> bool:

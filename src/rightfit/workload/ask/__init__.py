@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import re
 
 from rightfit import facts
@@ -104,10 +105,18 @@ _LINE_END = re.compile(r"(?:\\r)?\\n(?![a-z])")
 """The end of a line as it stands in quoted text."""
 
 
+_TAG = re.compile(r"(?<![\w/:])([A-Za-z][A-Za-z0-9.-]*):(?=\d+(?:\.\d+)?b(?![A-Za-z0-9]))", re.IGNORECASE)
+"""A model by its tag, as Ollama has it: deepseek-r1:32b."""
+_DISTILLED = re.compile(r"(?<=[A-Za-z0-9])\s*的?蒸馏(?:版|模型)?\s*(?=(?:[A-Za-z]+[\d.]*\s*-?\s*)?\d+(?:\.\d+)?B)", re.IGNORECASE)
+_ASKED_SHORT = re.compile(r"(?<=[一-鿿A-Za-z0-9])(?<![一-鿿]不[一-鿿])[不没]\s*(?=[?？]|$)")
+"""What spoken Chinese has in place of 吗 at the end: 跑得动不, 能微调7B不?"""
+
+
 def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     """Read a wish from plain words. `today` settles "by Monday". InputError when there
     is nothing to read."""
-    text = _LINE_END.sub("\n", text)
+    text = _ASKED_SHORT.sub("吗", _LINE_END.sub("\n", text))
+    text = _DISTILLED.sub(" distill ", _TAG.sub(r"\1-", text))
     plain = normalize(text)
     if not plain:
         raise InputError(Message("workload.say_what"), field="ask")
@@ -119,7 +128,12 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         told = tuple(Reading(option, value, where.rpartition(": ")[2]) for option, value, where in kept.told)
         return Understood(plain, told, (), (), tuple(key for key, _ in kept.unused))
     _refuse_unplanned(plain)
-    today = today or datetime.date.today()
+    return _read_whole(text, plain, today or datetime.date.today())
+
+
+@functools.lru_cache(maxsize=64)
+def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
+    """A sentence as it is understood, once: each reader of a question asks for it."""
     said, assumed = spoken(normalize(_in_parts(_sizes_apart(_SETTING_END.sub(r"\1\2; ", text.replace("，", ", "))))))
     sentence = Sentence(said)
     sentence.assumed += assumed

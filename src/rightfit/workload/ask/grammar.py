@@ -327,7 +327,9 @@ HUB_ID = re.compile(r"(?<![A-Za-z0-9_./-])[A-Za-z0-9][\w.-]{1,60}/[A-Za-z0-9][\w
 PATH = re.compile(r"(?<![\w])(?:\.{0,2}/|~/)[\w./-]+")
 BARE_SIZE = tables.shape(
     "names",
-    r"(?<![A-Za-z0-9.])(?P<latin>\d+(?:\.\d+)?\s?[BM])(?!-?\s?A\d+(?:\.\d+)?B)" + _NO_SIZE + r"(?:[- ]?{size_after})?(?![A-Za-z0-9])"
+    r"(?<![A-Za-z0-9.])(?<!带宽)(?<!带宽\s)(?<!网速)(?P<latin>\d+(?:\.\d+)?\s?[BM])(?!-?\s?A\d+(?:\.\d+)?B)"
+    + _NO_SIZE
+    + r"(?:[- ]?{size_after})?(?![A-Za-z0-9])"
     r"|(?P<han>\d+(?:\.\d+)?|[一二三四五六七八九十百]+|(?<!\d))\s?(?P<unit>{size_unit_zh})\s?{size_after_zh}",
     ignore_case=True,
 )

@@ -1,0 +1,91 @@
+"""How many users some cards serve with a model ("how many people can share an A10 with a 7B"): the
+most for which the plan of those cards still holds the usual limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from rightfit import facts
+from rightfit.errors import RightfitError
+from rightfit.explain import quantities as q
+from rightfit.explain.messages import topic
+from rightfit.messages import LANGS, Lang
+
+if TYPE_CHECKING:
+    from rightfit.market import Catalog
+    from rightfit.search.answer import Option
+    from rightfit.search.service.options import ServingLayout
+
+#: Seconds between an answer and the next question, as `plan --users` takes them.
+_PAUSE_S = 30.0
+#: How often fewer users are tried.
+_TRIES = 4
+
+
+def most_users(wishes: Mapping[str, Any], server: str, catalog: Catalog) -> tuple[int, Option] | None:
+    """The most users that a service on one server holds, within some 20 %, and its estimate; None
+    where not even one is served within the usual limits."""
+    alone = _served(wishes, server, 1, catalog)
+    if alone is None:
+        return None
+    held, users, best = _layout(alone).max_batch * _layout(alone).replicas, 1, alone
+    latency = 2.0 * best.estimate["latency_s"].mid  # at full load an answer takes about twice as long
+    tried = max(round(held * (latency + _PAUSE_S) / latency), 1)
+    for _ in range(_TRIES):
+        if tried <= 1:
+            break
+        if (found := _served(wishes, server, tried, catalog)) is not None:
+            users, best = tried, found
+            break
+        tried = round(0.75 * tried)
+    return users, best
+
+
+def _layout(option: Option) -> ServingLayout:
+    return cast("ServingLayout", option.layout)
+
+
+def _served(wishes: Mapping[str, Any], server: str, users: int, catalog: Catalog) -> Option | None:
+    from rightfit.planner.given import estimate_one
+    from rightfit.workload import Workload
+
+    try:
+        return estimate_one(Workload(**{**wishes, "users": users}), on=server, catalog=catalog).best
+    except RightfitError:
+        return None
+
+
+def capacity_fields(_: str, named: Mapping[str, Any], catalog: Catalog) -> dict[Lang, dict[str, str]] | None:
+    """What a topic tells of the cards and the model that a question names; None where no server has
+    them or they serve nobody within the usual limits."""
+    from rightfit.explain.fit_claims import server_with
+
+    names, count = facts.match_accelerators(str(named["gpu"])), int(named.get("num_gpus") or 1)
+    row = server_with(catalog, names, count) if names else None
+    if row is None:
+        return None
+    servers = catalog.servers()
+    kept = {name: named[name] for name in ("model", "quantization", "input_tokens", "output_tokens", "framework") if name in named}
+    server = f"{servers.provider[row]}/{servers.instance_type[row]}"
+    found, option = most_users({**kept, "task": "serve"}, server, catalog), ""
+    if found is None and "quantization" not in kept:  # not one in 16 bits within the usual limits
+        found, option = most_users({**kept, "task": "serve", "quantization": "awq"}, server, catalog), " --quantization awq"
+    if found is None:
+        return None
+    users, best = found
+    told: dict[Lang, dict[str, str]] = {}
+    for lang in LANGS:
+        told[lang] = {
+            "first_line": topic("topic_questions")["capacity"]["none_in_16"][lang] if option else "",
+            "option": option,
+            "users": f"{users:,}",
+            "held": f"{_layout(best).max_batch * _layout(best).replicas:,}",
+            "cards": f"{count} x {best.accelerator.name}",
+            "model": str(named["model"]),
+            "format": _layout(best).weight_format,
+            "first": q.duration_text(best.estimate["ttft_s"].mid, lang),
+            "token": q.duration_text(best.estimate["tpot_s"].mid, lang),
+            "card": best.accelerator.name,
+        }
+    return told
