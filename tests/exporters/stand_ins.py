@@ -480,11 +480,19 @@ def cloud(name: str, words: list[str]) -> int:
     if "RunInstances" in plain:
         import base64
 
-        return first_boot(base64.b64decode(words[words.index("--UserData") + 1]).decode())
+        return first_boot(unpacked(base64.b64decode(words[words.index("--UserData") + 1])))
     for flag in BOOTS:
         if flag in words:
-            return first_boot(Path(words[words.index(flag) + 1].removeprefix("file://").removeprefix("startup-script=")).read_text())
+            word = words[words.index(flag) + 1]
+            return first_boot(unpacked(Path(re.sub(r"^(fileb?://|startup-script=)", "", word)).read_bytes()))
     return 0
+
+
+def unpacked(boot: bytes) -> str:
+    """What cloud-init makes of a first boot: it knows gzip by its first bytes."""
+    import gzip
+
+    return (gzip.decompress(boot) if boot.startswith(b"\x1f\x8b") else boot).decode()
 
 
 BOOTS = ("--user-data", "--custom-data", "--metadata-from-file")
