@@ -35,6 +35,20 @@ def test_forms_of_a_workload(tmp_path: Path) -> None:
         read_workload("nowhere.yaml", {})
 
 
+def test_an_option_that_a_function_does_not_have_is_refused_with_those_that_it_has() -> None:
+    """Every public function; those with options of their own refuse them where they are read."""
+    functions = {name: value for name in rightfit.__all__ if inspect.isfunction(value := getattr(rightfit, name))}
+    every = {name: inspect.signature(function).parameters for name, function in functions.items()}
+    closed = {name: known for name, known in every.items() if all(one.kind is not one.VAR_KEYWORD for one in known.values())}
+    assert {"check", "fit", "models", "runs"} <= set(closed)
+    for name, parameters in closed.items():
+        with pytest.raises(rightfit.UnknownNameError, match="unknown option 'no_such_thing'") as told:
+            functions[name](no_such_thing=1)
+        assert all(one in str(told.value) for one, parameter in parameters.items() if parameter.kind is parameter.KEYWORD_ONLY)
+    with pytest.raises(rightfit.UnknownNameError, match="did you mean catalog"):
+        rightfit.check("g5.xlarge", catalogue=None)  # type: ignore[call-arg]
+
+
 def test_plan_estimate_and_why_agree() -> None:
     wish = rightfit.Workload(model="meta-llama/Meta-Llama-3-8B", method="qlora", data="50Mtok")
     plan = rightfit.plan(wish, top=1)

@@ -7,9 +7,10 @@ hands back its result.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
 
 from rightfit.messages import Message
 
@@ -34,6 +35,26 @@ if TYPE_CHECKING:
 
 Names = str | Sequence[str]
 _FILE_ENDINGS = (".yaml", ".yml", ".toml")
+Given = ParamSpec("Given")
+Told = TypeVar("Told")
+
+
+def refusing_unknown(function: Callable[Given, Told]) -> Callable[Given, Told]:
+    """The function; an option that it does not have is refused as `plan` refuses one."""
+    code: Any = getattr(function, "__code__")  # noqa: B009  # mypy knows none of a callable
+    names = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
+
+    @functools.wraps(function)
+    def asked(*given: Given.args, **options: Given.kwargs) -> Told:
+        if unknown := next((name for name in options if name not in names), ""):
+            from rightfit.errors import UnknownNameError
+            from rightfit.workload.vocabulary import nearest_words
+
+            allowed = Message("names.allowed_words", names=", ".join(names))
+            raise UnknownNameError("option", unknown, nearest=nearest_words(unknown, names), allowed=allowed, field=unknown)
+        return function(*given, **options)
+
+    return asked
 
 
 def plan(
@@ -198,6 +219,7 @@ def why(
     return verdict_of(why_server(read_workload(workload, options), server, catalog=catalog))
 
 
+@refusing_unknown
 def fleet(
     source: str | Path | Mapping[str, Any],
     /,
@@ -280,6 +302,7 @@ def _as_workload(workload: Workload | str | Path | None, wishes: Mapping[str, An
     return Workload(**wishes) if workload is None else Workload(**{"model": workload, **wishes})
 
 
+@refusing_unknown
 def understand(sentence: str) -> Understood:
     """Parse a request in plain English or Chinese.
 
@@ -292,6 +315,7 @@ def understand(sentence: str) -> Understood:
     return read_sentence(sentence)
 
 
+@refusing_unknown
 def predict(rows: Iterable[Mapping[str, Any]], *, runs: str | Path | None = None) -> list[dict[str, Any]]:
     """Predict memory or speed for each row of a table (columns as in `rightfit predict`). A
     row that cannot be predicted has the reason in `error`. `runs` as in `plan`."""
@@ -305,6 +329,7 @@ def predict(rows: Iterable[Mapping[str, Any]], *, runs: str | Path | None = None
     return predict_with_runs(list(rows), runs_at(runs))
 
 
+@refusing_unknown
 def predict_table(
     source: str | Path,
     out: str | Path,
@@ -351,6 +376,7 @@ def plan_table(
     return plan_pieces(Path(source), Path(out), place=place, wishes=options, price_book=price_book, progress=progress or (lambda *_: None))
 
 
+@refusing_unknown
 def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]:
     """Check whether a server, accelerator, claim ("g5.xlarge=T4") or rule of thumb ("RAM >= 4x
     VRAM") is right, and find the correct or nearest one. A pasted paragraph or table gives one
@@ -382,6 +408,7 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
     return [*told_once(told), *not_judged([result for result in found if result not in told])] if is_text else found
 
 
+@refusing_unknown
 def models(query: str = "", *, kind: str | None = None) -> list[Model]:
     """List models whose name or alias matches `query`, best match first; without a query, all.
     `kind`: a family (transformer, vision, diffusion, other) or a kind within one (decoder,
@@ -391,6 +418,7 @@ def models(query: str = "", *, kind: str | None = None) -> list[Model]:
     return lookup.models(query, kind=kind)
 
 
+@refusing_unknown
 def accelerators(query: str = "") -> list[Accelerator]:
     """List accelerators that match a name ("A100"), or whose name, vendor or architecture contains
     all words of `query`."""
@@ -399,6 +427,7 @@ def accelerators(query: str = "") -> list[Accelerator]:
     return lookup.accelerators(query)
 
 
+@refusing_unknown
 def datasets(query: str = "") -> list[Dataset]:
     """List datasets whose name or domain contains all words of `query`."""
     from rightfit import lookup
@@ -406,6 +435,7 @@ def datasets(query: str = "") -> list[Dataset]:
     return lookup.datasets(query)
 
 
+@refusing_unknown
 def servers(query: str = "", *, cloud: Names = (), gpu: Names = (), catalog: Catalog | None = None) -> list[dict[str, Any]]:
     """List server types, as dictionaries, whose provider, name, family or accelerator contains all
     words of `query`."""
@@ -414,6 +444,7 @@ def servers(query: str = "", *, cloud: Names = (), gpu: Names = (), catalog: Cat
     return lookup.servers(query, cloud=cloud, gpu=gpu, catalog=catalog).rows()
 
 
+@refusing_unknown
 def prices(
     query: str = "",
     *,
@@ -431,6 +462,7 @@ def prices(
     return lookup.prices(query, cloud=cloud, region=region, country=country, gpu=gpu, purchase=purchase, catalog=catalog).rows()
 
 
+@refusing_unknown
 def providers(*names: str, catalog: Catalog | None = None, lang: str = "en") -> list[dict[str, Any]]:
     """Compare providers (without names, all): GPUs, largest server, interconnect, pricing models,
     in-house chips, regions, price of one A100 and one H100."""
@@ -440,6 +472,7 @@ def providers(*names: str, catalog: Catalog | None = None, lang: str = "en") -> 
     return market.providers(catalog or default_catalog(), asked=names, lang=lang)
 
 
+@refusing_unknown
 def regions(
     query: str = "",
     *,
@@ -465,6 +498,7 @@ def regions(
     )
 
 
+@refusing_unknown
 def fit(cards: Names, *, count: int | None = None, task: str = "", catalog: Catalog | None = None) -> list[Fit]:
     """List the models that fit your own GPU ("RTX-4090", "2xRTX-3090", or several separated by
     commas), for serving and each fine-tuning method. `task`: only "serve" or only "finetune"."""
@@ -539,6 +573,7 @@ def own(
     return own_of(target, count=count, texts=texts, rent=rent, cloud=cloud, place=place, catalog=catalog or default_catalog())
 
 
+@refusing_unknown
 def catalog(*, refresh: Names | None = None) -> Catalog:
     """The catalog of servers and prices: `.status()`, `.verify()`, `.all_offers()`, `.regions()`.
 
@@ -579,6 +614,7 @@ def launch(plan: str | Path | Plan, /, tool: str = "skypilot", **options: Any) -
     launched(Path(plan) if isinstance(plan, str | Path) else plan.to_dict(), tool, **options)
 
 
+@refusing_unknown
 def validate(truth: str | Path | None = None) -> Validation:
     """Score the predictors against measured figures, by default those of the checkout. `.headline`
     maps each metric to its value."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rightfit.api import refusing_unknown
 from rightfit.errors import InputError, NetworkError
 from rightfit.messages import Message, at_place, did_you_mean
 from rightfit.records import dataclass
@@ -62,6 +63,7 @@ def probe(
     return probed(list(command), asked)[0]
 
 
+@refusing_unknown
 def watch(
     target: str = "",
     *,
@@ -83,6 +85,7 @@ def watch(
     return states_of(source_of(target.strip()), expected, constant_group("measure", "watch")["every"] if every_s is None else every_s)
 
 
+@refusing_unknown
 def ingest(
     *places: str | Path,
     kind: str = "",
@@ -111,6 +114,7 @@ def ingest(
     return [run for place in places for run in read(str(place), kind, definitions)]
 
 
+@refusing_unknown
 def runs(store: str | Path | None = None) -> RunStore:
     """The saved run records, by default your own: `.all()`, `.get(id)`, `.save(runs)`,
     `.delete(ids)`."""

@@ -14,7 +14,8 @@ import pytest
 from rightfit import api, facts
 from rightfit.cli.run import run
 from rightfit.errors import RightfitError
-from rightfit.explain.beside import other_card_lines, settle
+from rightfit.explain.beside.also_named import other_card_lines
+from rightfit.explain.beside.settled import settle
 from rightfit.explain.questions import question_lookup
 from rightfit.explain.trials import need_on_one_card
 from rightfit.messages import LANGS

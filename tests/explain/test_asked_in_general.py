@@ -8,7 +8,9 @@ import re
 import pytest
 
 from rightfit import api
-from rightfit.explain.beside import Asked, Question, on_unrented, settle, without_questions
+from rightfit.explain.beside.able import on_unrented
+from rightfit.explain.beside.questions import Question, without_questions
+from rightfit.explain.beside.settled import Asked, settle
 from rightfit.explain.open_wishes import open_wish
 from rightfit.explain.questions import question_lookup
 from rightfit.explain.rule_lookup import rule_lookup

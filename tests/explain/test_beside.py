@@ -11,7 +11,9 @@ import shlex
 import pytest
 
 from rightfit import api
-from rightfit.explain.beside import Asked, Question, _table, answers, settle, terms_told, without_questions
+from rightfit.explain.beside.answers import answers
+from rightfit.explain.beside.questions import Question, terms_told, without_questions, words_table
+from rightfit.explain.beside.settled import Asked, settle
 from rightfit.explain.quantities import money_text
 from rightfit.explain.questions import question_lookup
 from rightfit.explain.trials import cost_text
@@ -213,7 +215,7 @@ def test_cards_and_clouds_to_choose_between_are_planned_each_with_what_was_said(
             assert ("no server" not in row and "没有可行" not in row) or re.search(r"[(（].+[)）]", row)
 
 
-@pytest.mark.parametrize("key", [key for key, entry in _table()["questions"].items() if entry.get("answer") == "cost"])
+@pytest.mark.parametrize("key", [key for key, entry in words_table()["questions"].items() if entry.get("answer") == "cost"])
 def test_what_rows_of_ways_give_is_not_answered_again(key: str) -> None:
     """A question about cost beside two ways: each row has its cost, and the first is the choice."""
     best = api.plan(model="bert-large-uncased", task="train", data="1GB", top=1)

@@ -6,7 +6,8 @@ from __future__ import annotations
 import pytest
 
 from rightfit import api
-from rightfit.explain.beside import settle, within_unsaid
+from rightfit.explain.beside.able import within_unsaid
+from rightfit.explain.beside.settled import settle
 from rightfit.explain.open_wishes import open_wish
 from rightfit.explain.questions import question_lookup
 from rightfit.messages import Lang

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from rightfit.explain.beside import repeated_lines, repeats_of
+from rightfit.explain.beside.settled import repeated_lines, repeats_of
 from rightfit.workload.ask import understand
 
 OPTION = cast("Any", SimpleNamespace(estimate={"total_time_s": SimpleNamespace(mid=720.0)}, cost=SimpleNamespace(total_usd=0.5)))

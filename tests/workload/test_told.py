@@ -8,7 +8,7 @@ import itertools
 import pytest
 
 from rightfit import facts
-from rightfit.explain.beside import without_questions
+from rightfit.explain.beside.questions import without_questions
 from rightfit.explain.questions import question_lookup
 from rightfit.planner.plan import default_catalog
 from rightfit.units import parse_data

@@ -12,7 +12,7 @@ from rightfit import api
 from rightfit.cli.output import Answer, View
 from rightfit.cli.plan_view import plan_answer, screen_parts
 from rightfit.errors import RightfitError
-from rightfit.explain.beside import answers
+from rightfit.explain.beside.answers import answers
 from rightfit.explain.command_text import command_line
 from rightfit.explain.listings import volume_text
 from rightfit.explain.messages import label
@@ -24,7 +24,7 @@ from rightfit.planner.typical import MOST_MODELS, VolumeDecision, decide, typica
 from rightfit.workload.model import Workload
 
 if TYPE_CHECKING:
-    from rightfit.explain.beside import Question
+    from rightfit.explain.beside.questions import Question
     from rightfit.search.answer import Option, Plan
 
 

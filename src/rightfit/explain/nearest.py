@@ -306,7 +306,7 @@ def _told(near: Near, lang: Lang) -> str:
 def _planned(sentence: str, catalog: Catalog) -> dict[Lang, list[str]] | None:
     """The plan of what is understood of a sentence, with the words that it leaves out; None where
     that names no model."""
-    from rightfit.explain.beside import settle
+    from rightfit.explain.beside.settled import settle
     from rightfit.explain.command_text import command_line
     from rightfit.explain.voices import plan_line
     from rightfit.planner.plan import plan
@@ -360,7 +360,7 @@ def _is_hard(word: str) -> bool:
 def _on_both(sentence: str, catalog: Catalog) -> dict[Lang, list[str]] | None:
     """A job on each of two sets of GPUs that a question compares, each at its best, and how many
     times the time and the money of the second the first takes; None of any other question."""
-    from rightfit.explain.beside import way_text
+    from rightfit.explain.beside.in_words import way_text
     from rightfit.explain.trials import best_for
     from rightfit.workload.ask import understand
 

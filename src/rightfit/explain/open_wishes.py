@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.beside import answers, settle, way_text, without_questions
+from rightfit.explain.beside.answers import answers
+from rightfit.explain.beside.in_words import way_text
+from rightfit.explain.beside.questions import without_questions
+from rightfit.explain.beside.settled import settle
 from rightfit.explain.command_text import command_line
 from rightfit.explain.fit_claims import least_bytes, server_with
 from rightfit.explain.messages import label, topic
@@ -31,7 +34,7 @@ from rightfit.units import GIB, parse_data
 from rightfit.workload.options import read_wish
 
 if TYPE_CHECKING:
-    from rightfit.explain.beside import Question
+    from rightfit.explain.beside.questions import Question
     from rightfit.market import Catalog
     from rightfit.market.verdicts import CheckResult
     from rightfit.search.answer import Plan

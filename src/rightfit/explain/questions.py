@@ -8,7 +8,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import RightfitError
-from rightfit.explain.beside import settle, terms_told, without_questions
+from rightfit.explain.beside.questions import terms_told, without_questions
+from rightfit.explain.beside.settled import settle
 from rightfit.explain.claim_words import NAMED_SERVER, cards_of
 from rightfit.explain.claims import as_fast_lookup, claim_lookup
 from rightfit.explain.decisions import chart_lookup

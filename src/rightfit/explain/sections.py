@@ -74,7 +74,7 @@ def section_lookup(query: str, heading: str, catalog: Catalog) -> CheckResult | 
 def job_lookup(query: str, catalog: Catalog) -> CheckResult | None:
     """The verdict on so many cores, or so much host memory or disk, that a job of a named model is
     said to need or to have enough of; None of any other statement."""
-    from rightfit.explain.beside import without_questions
+    from rightfit.explain.beside.questions import without_questions
     from rightfit.market.verdicts import CheckResult
     from rightfit.workload.ask import understand
     from rightfit.workload.model import Workload

@@ -80,7 +80,7 @@ def _is_about(one: Mapping[str, Any], sentence: str, named: Mapping[str, Any]) -
 
 
 def _named(sentence: str) -> dict[str, Any]:
-    from rightfit.explain.beside import without_questions
+    from rightfit.explain.beside.questions import without_questions
     from rightfit.workload.ask import understand
 
     server = {"server": found[0]} if (found := NAMED_SERVER.search(sentence)) else {}

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from rightfit.errors import InputError, UnknownNameError
-from rightfit.facts.expressions import Expression, either, expression, needs
+from rightfit.facts.expressions import FIRST, LAST, Expression, Needs, either, expression, needs, one_of
 from rightfit.messages import Message
 from rightfit.records import dataclass
 
@@ -252,9 +252,9 @@ def filled(
     `scaled` {field: (column, factor)}, or as given (`own`); cells absent or empty are zeros of the
     field's kind."""
     values = {name: float(row.get(column) or 0.0) * factor for name, (column, factor) in scaled.items()} | own
-    for field in dataclasses.fields(record):  # type: ignore[arg-type]
-        if field.name not in values:
-            values[field.name] = _READERS[str(field.type)](row.get(field.name, ""))
+    for name, read, _ in _field_readers(record):  # type: ignore[arg-type]
+        if name not in values:
+            values[name] = read(row.get(name, ""))
     return record(**values)
 
 
@@ -408,15 +408,14 @@ def shape(name: str, text: str, *, ignore_case: bool = False) -> Expression:
     return Expression(
         functools.partial(spelled, name, text),
         ignore_case=ignore_case,
-        needs=functools.partial(needs, text, functools.partial(_any_of, name)),
+        needs=functools.partial(needs, text, functools.partial(_any_of, name), ignore_case=ignore_case),
     )
 
 
 @functools.cache
-def _any_of(name: str, chosen: str) -> frozenset[str]:
+def _any_of(name: str, chosen: str) -> Needs:
     """What a word of a list needs."""
-    found = [needs(word.pattern, functools.partial(_any_of, name)) for word in words(name, chosen)]
-    return frozenset[str]().union(*found) if all(found) else frozenset()
+    return one_of(needs(word.pattern, functools.partial(_any_of, name), before=FIRST, behind=LAST) for word in words(name, chosen))
 
 
 def occurs(pattern: str, text: str) -> bool:

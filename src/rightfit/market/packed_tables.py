@@ -12,6 +12,7 @@ rounded on the way.
 
 from __future__ import annotations
 
+import functools
 import json
 import lzma
 import os
@@ -228,9 +229,10 @@ def manifest() -> dict[str, Any]:
     return result
 
 
-def rules() -> dict[str, Any]:
+@functools.cache
+def rules() -> Mapping[str, Any]:
     """The market's rules: ages, note patterns, thresholds of the integrity checks;
-    each with its reason."""
+    each with its reason. Read once: parsing takes as long as an estimate."""
     return tomllib.loads(data_bytes("rules.toml").decode())
 
 

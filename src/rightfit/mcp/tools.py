@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from rightfit import api, lookup
-from rightfit.explain.beside import Asked, settle, without_questions
+from rightfit.explain.beside.questions import without_questions
+from rightfit.explain.beside.settled import Asked, settle
 from rightfit.explain.messages import plain
 from rightfit.explain.questions import question_or_open_wish
 from rightfit.explain.rule_lookup import verdict_of

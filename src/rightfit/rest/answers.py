@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit import api, lookup
 from rightfit.errors import InputError
-from rightfit.explain.beside import Asked, settle, without_questions
+from rightfit.explain.beside.questions import without_questions
+from rightfit.explain.beside.settled import Asked, settle
 from rightfit.explain.questions import question_or_open_wish
 from rightfit.explain.voices import plan_document, verdict_document
 from rightfit.messages import Lang, Message, at_place

@@ -21,7 +21,7 @@ from rightfit.messages import Lang, Message
 from rightfit.rest.work import ServedMarket
 
 if TYPE_CHECKING:
-    from rightfit.explain.beside import Asked
+    from rightfit.explain.beside.settled import Asked
     from rightfit.market import Catalog
     from rightfit.market.verdicts import CheckResult
     from rightfit.planner.given import ScalePoint
@@ -82,7 +82,7 @@ class Answers:
 
     async def settled(self, sentence: str) -> Asked:
         """A sentence taken apart: its wish, and what it asks beside it."""
-        from rightfit.explain.beside import settle
+        from rightfit.explain.beside.settled import settle
 
         return await self.ask(("settled", sentence), lambda: settle(sentence, self.market.catalog()))
 

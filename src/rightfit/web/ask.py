@@ -127,7 +127,7 @@ class AskPanel:
         """Read a sentence and show what was understood and what was not; the problem
         where there is one."""
         from rightfit import api, reach
-        from rightfit.explain.beside import without_questions
+        from rightfit.explain.beside.questions import without_questions
 
         try:
             with reach.closed():

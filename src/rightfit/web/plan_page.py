@@ -41,7 +41,7 @@ from rightfit.web.tabs import (
 from rightfit.web.words import on_page, problem_lines, word
 
 if TYPE_CHECKING:
-    from rightfit.explain.beside import Asked
+    from rightfit.explain.beside.settled import Asked
     from rightfit.market.verdicts import CheckResult
     from rightfit.planner.plan import Field
     from rightfit.search.answer import Option, Plan

@@ -19,7 +19,7 @@ from rightfit.messages import Message
 
 if TYPE_CHECKING:
     from rightfit.cli.asking import NoModelError
-    from rightfit.explain.beside import Question
+    from rightfit.explain.beside.questions import Question
     from rightfit.search.answer import Plan
     from rightfit.workload.kept_files import Kept
     from rightfit.workload.model import Workload
@@ -171,7 +171,7 @@ def plan(
         view = in_words_of(ask, view)
         if _answers_question(ask, file, wishes, view):
             return 0
-        from rightfit.explain.beside import settle
+        from rightfit.explain.beside.settled import settle
 
         asked_for = settle(ask, open_market(view), {"model": model, **wishes})
         ask, wishes = asked_for.wish, {**wishes, **asked_for.chosen}
@@ -238,13 +238,13 @@ def plan(
         found = with_own(found, catalog)
     unrented: list[str] = []
     if ask and found.best is None:
-        from rightfit.explain.beside import within_unsaid
+        from rightfit.explain.beside.able import within_unsaid
 
         found, unrented = within_unsaid(found, catalog, view.lang, again=api.plan, is_asked=asked_for.is_able, **asked)
     answer = plan_answer(found, view, catalog=catalog)
     lines = asked_for.lines(found, catalog, view.lang) if ask else []
     if max(len(workload.gpu), len(workload.cloud)) > 1 and not (ask and asked_for.told):
-        from rightfit.explain.beside import other_card_lines
+        from rightfit.explain.beside.also_named import other_card_lines
 
         lines += other_card_lines(found, catalog, view.lang)
     if ask and (general := _general(sentence, lines, view)):
@@ -513,14 +513,19 @@ def _num_options(view: View) -> int:
     return 10 if view.is_machine else 5
 
 
-def _is_wish_file(model: str) -> bool:
-    """Whether what stands for a model is a file of settings or a saved plan."""
-    if not os.path.isfile(model):  # noqa: PTH113  # unlike Path.is_file it takes any name
-        return False
+def _as_file(
+    model: str | None, file: Path | None, wishes: dict[str, Any], *, with_plans: bool = False
+) -> tuple[str | None, Path | None, dict[str, Any]]:
+    """A file of settings (`with_plans`: also a saved plan) that stands for a model, as the file of
+    the request."""
+    if model is None or file is not None or not os.path.isfile(model):  # noqa: PTH113  # unlike Path.is_file it takes any name
+        return model, file, wishes
     from rightfit.workload.kept_files import is_settings
     from rightfit.workload.model import saved_plan
 
-    return is_settings(model) or bool(saved_plan(model))
+    if not is_settings(model) and not (with_plans and saved_plan(model)):
+        return model, file, wishes
+    return None, Path(model), {name: value for name, value in wishes.items() if name != "model"}
 
 
 def _workload(model: str | None, file: Path | None, wishes: dict[str, Any], *, on: str = "") -> Workload:
@@ -528,9 +533,7 @@ def _workload(model: str | None, file: Path | None, wishes: dict[str, Any], *, o
     from rightfit.workload.model import Workload
     from rightfit.workload.vocabulary import read_cards
 
-    if model is not None and file is None and _is_wish_file(model):
-        file, model = Path(model), None
-        wishes = {name: value for name, value in wishes.items() if name != "model"}
+    model, file, wishes = _as_file(model, file, wishes, with_plans=True)
     given = {"model": model, **wishes} if model is not None else wishes
     if file is None:
         return Workload(**given)
@@ -572,10 +575,10 @@ def read_others(
     if code is None and file is None and (model is None or not Path(model).exists()):
         return model, file, wishes
     from rightfit.workload.code_files import is_code, read_code
-    from rightfit.workload.kept_files import is_settings, read_adapter, read_kept
+    from rightfit.workload.kept_files import read_adapter, read_kept
 
-    if model is not None and file is None and code is None and is_settings(model):
-        file, model, wishes = Path(model), None, {name: value for name, value in wishes.items() if name != "model"}
+    if code is None:
+        model, file, wishes = _as_file(model, file, wishes)
     if code is not None and (file is not None or (model is not None and is_code(model))):
         raise ContradictionError(Message("cli.code_or_file"), field="code")
     if code is None and model is not None and is_code(model):

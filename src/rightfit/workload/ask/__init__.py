@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import re
 
 from rightfit import facts
@@ -127,7 +128,12 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
         told = tuple(Reading(option, value, where.rpartition(": ")[2]) for option, value, where in kept.told)
         return Understood(plain, told, (), (), tuple(key for key, _ in kept.unused))
     _refuse_unplanned(plain)
-    today = today or datetime.date.today()
+    return _read_whole(text, plain, today or datetime.date.today())
+
+
+@functools.lru_cache(maxsize=64)
+def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
+    """A sentence as it is understood, once: each reader of a question asks for it."""
     said, assumed = spoken(normalize(_in_parts(_sizes_apart(_SETTING_END.sub(r"\1\2; ", text.replace("，", ", "))))))
     sentence = Sentence(said)
     sentence.assumed += assumed

@@ -155,8 +155,12 @@ def _models(text: str) -> Iterator[tuple[int, int, str]]:
 def _begins_or_ends_with_choice(name: str) -> bool:
     """Whether the first or the last of several words is one for a choice: "DPO Llama-3-8B"."""
     words = name.split()
-    spelled = (*grammar.named_words(), *grammar.STRONG.values())
-    return len(words) > 1 and any(pattern.fullmatch(word) for word in (words[0], words[-1]) for pattern in spelled)
+    return len(words) > 1 and (_is_choice(words[0]) or _is_choice(words[-1]))
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_choice(word: str) -> bool:
+    return any(pattern.fullmatch(word) for pattern in (*grammar.named_words(), *grammar.STRONG.values()))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1,0 +1,164 @@
+"""Whether it can be done: yes or no with what it takes, and what does it where the GPUs that are
+named cannot."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rightfit import facts
+from rightfit.errors import RightfitError
+from rightfit.explain import quantities as q
+from rightfit.explain.beside.in_words import offload_words, way_text
+from rightfit.explain.beside.questions import worded
+from rightfit.facts.tables import says
+from rightfit.market.offers import OfferFilter
+from rightfit.messages import Lang
+
+if TYPE_CHECKING:
+    from rightfit.market import Catalog
+    from rightfit.search.answer import Plan, Reason
+    from rightfit.workload import Workload
+
+
+#: A limit that holds with at least this probability is kept.
+_SURE = 0.9
+
+
+#: Criteria of what is sold, which say nothing of what the cards can do.
+_OFFERING = frozenset({"status", "cloud", "region", "country", "gpu", "purchase", "num_gpus", "seller", "software", "max_nodes", "quota"})
+
+
+def able_lines(plan: Plan, lang: Lang, catalog: Catalog) -> list[str]:
+    """Yes or no to "can it be done", with the time; where hardware, a deadline or a budget was
+    named, without which anything can be done."""
+    from rightfit.explain.sheets import OWN_REFUSED
+
+    wish, best = plan.workload, plan.best
+    if best is None:
+        assumed = assumed_limit(plan)
+        if assumed is None:
+            is_missing = all(one.criterion in _OFFERING for one in plan.rejected) and not _is_offered(wish, catalog)
+            return [_unrented(plan, catalog, lang) or worded("able_not_offered" if is_missing else "able_no", lang)]
+        limit = q.duration_text(float(assumed["limit_s"]), lang)  # it runs, slower than a limit that nobody asked for
+        return [worded("able_slow", lang, limit=limit, option=assumed["option"])]
+    if refused := next((reason for reason in plan.advice if reason.key in OWN_REFUSED), None):
+        key = "able_card" if refused.key.startswith("card_") else "able_rented"
+        return [worded(key, lang, way=way_text(best, lang), machine=refused.params.get("machine", ""))]
+    chances = [chance for name in ("deadline", "budget") if (chance := best.probability.get(name)) is not None]
+    if best.purchase != "owned" and not chances and not wish.gpu and wish.num_gpus is None:
+        return []
+    chance = min(chances, default=1.0)
+    way = way_text(best, lang) + offload_words(best, lang)
+    return [worded("able_likely" if chance < _SURE else "able_yes", lang, way=way, chance=q.percent_text(chance))]
+
+
+def _is_offered(wish: Workload, catalog: Catalog) -> bool:
+    """Whether anybody rents a server with the cards that are named, in their number."""
+    if not (cards := _cards_named(wish)) or wish.num_gpus is None:
+        return False
+    offers = catalog.offers(OfferFilter(gpus=cards))
+    return bool((offers.servers.num_accelerators[offers.server_index] == wish.num_gpus).any())
+
+
+def unrented_machine(wish: Workload, catalog: Catalog) -> str:
+    """The machine of the cards that a wish names, where no cloud rents any of them; else ""."""
+    cards = _cards_named(wish)
+    return "" if not cards or len(catalog.offers(OfferFilter(gpus=cards))) else f"{wish.num_gpus or 1}x{cards[-1]}"
+
+
+def _cards_named(wish: Workload) -> tuple[str, ...]:
+    return tuple(card for name in wish.gpu for card in facts.match_accelerators(name))
+
+
+def within_unsaid(
+    plan: Plan, catalog: Catalog, lang: Lang, *, again: Callable[..., Plan], is_asked: bool = False, **asked: Any
+) -> tuple[Plan, list[str]]:
+    """Where nothing does what a sentence asks: the plan on a machine of one's own, or within a
+    longer wait where only a limit that nobody stated is in the way; and what is said of that.
+    `is_asked`: the sentence asks whether its GPUs do it, so that where they do not the plan goes
+    on with what does."""
+    if plan.best is not None:
+        return plan, []
+    own, told = on_unrented(plan, catalog, lang, again=again, **asked)
+    assumed = assumed_limit(plan)
+    if own.best is not None or assumed is None:
+        return (own, told) if own.best is not None or not is_asked else (_beyond_cards(plan, catalog, again=again, **asked), [])
+    fields = {name: q.duration_text(float(assumed[name]), lang) for name in ("limit_s", "usual_s") if name in assumed}
+    longer = again(plan.workload.with_changes(**{assumed["option"]: f"{float(assumed['limit_s']):g}s"}), catalog=catalog, **asked)
+    if longer.best is None:
+        return plan, []
+    return longer, [
+        worded("waited", lang, metric=worded(f"waited_{assumed['option']}", lang), option=assumed["option"], limit=fields["limit_s"])
+    ]
+
+
+def _beyond_cards(plan: Plan, catalog: Catalog, *, again: Callable[..., Plan], **asked: Any) -> Plan:
+    """The plan without the GPUs that are named, and why these do not do it; the plan itself where
+    no other GPU does it either."""
+    from rightfit.planner.cards import plan_on_own
+
+    wish = plan.workload
+    if not (cards := _cards_named(wish)):
+        return plan
+    try:
+        machine = f"{wish.num_gpus or 1}x{cards[-1]}"
+        free = plan_on_own(wish.with_changes(gpu=(), num_gpus=None, max_nodes=None), machine, again, catalog, **asked)
+    except RightfitError:
+        return plan
+    if free.best is None or free.best.purchase == "owned":
+        return plan
+    advice = tuple(_of_card(reason) for reason in free.advice if reason.key != "own_by_lighter")
+    return dataclasses.replace(free, advice=advice, assumptions=tuple(one for one in free.assumptions if one.field != "have"))
+
+
+def _of_card(reason: Reason) -> Reason:
+    """The refusal of a machine as that of a GPU that is asked about."""
+    return dataclasses.replace(reason, key=f"card_{reason.key.removeprefix('own_')}") if reason.key.startswith("own_") else reason
+
+
+def assumed_limit(plan: Plan) -> Mapping[str, Any] | None:
+    """The latency that nobody stated and that keeps all servers out: what would let one pass."""
+    return next((reason.params for reason in plan.advice if reason.key in ("serve_change_assumed", "serve_wait_assumed")), None)
+
+
+def on_unrented(plan: Plan, catalog: Catalog, lang: Lang, *, again: Callable[..., Plan], **asked: Any) -> tuple[Plan, list[str]]:
+    """The plan on a machine of one's own with the cards that a wish names, where no cloud rents
+    them, or games' cards in this number for this job, and the machine does it; and what is said of
+    that. `again` plans."""
+    from rightfit.planner.cards import plan_on_own
+
+    wish = plan.workload
+    if plan.best is not None:
+        return plan, []
+    machine, key = unrented_machine(wish, catalog), "unrented_planned"
+    if not machine and wish.num_gpus and (cards := _cards_named(wish)) and all(says("setup", "geforce", card) for card in cards):
+        machine, key = f"{wish.num_gpus}x{cards[-1]}", "rented_not_planned"  # cards that people own
+    if not machine:
+        return plan, []
+    try:
+        own = plan_on_own(wish.with_changes(gpu=None, num_gpus=None, max_nodes=None), machine, again, catalog, **asked)
+    except RightfitError:
+        return plan, []
+    if own.best is None or own.best.purchase != "owned":
+        return plan, []
+    return own, [worded(key, lang, card="/".join(wish.gpu), machine=machine)]
+
+
+def _unrented(plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """Of cards that nobody rents: whether one's own do it; "" of any other."""
+    from rightfit.planner.cards import plan_on_own
+    from rightfit.planner.plan import plan as plan_again
+
+    wish = plan.workload
+    machine = unrented_machine(wish, catalog)
+    if not machine:
+        return ""
+    fields = {"card": "/".join(wish.gpu), "machine": machine}
+    try:
+        own = plan_on_own(wish.with_changes(gpu=None, num_gpus=None), machine, plan_again, catalog, top=1).best
+    except RightfitError:
+        own = None
+    key = "able_unrented_own" if own is not None and own.purchase == "owned" else "able_unrented"
+    return worded(key, lang, **fields)
