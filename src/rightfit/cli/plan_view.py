@@ -28,7 +28,7 @@ from rightfit.explain.sheets import (
     short_sheet,
     verdict_sheet,
 )
-from rightfit.explain.voices import flat_option, plan_document, verdict_document
+from rightfit.explain.voices import flat_option, plan_document, plan_text, verdict_document
 from rightfit.messages import Lang, Message, of_kind
 from rightfit.search.request_checks import Honours, leave_out, refuse_unheeded
 from rightfit.workload.options import OPTIONS
@@ -90,8 +90,9 @@ def short_parts(plan: Plan, view: View) -> list[str | Table]:
     shown: list[str | Table] = []
     asked = None if view.top is None else view.top or len(plan.options)  # --top 0: all
     most = MOST_NARROW_LINES if output_width() < NARROW else MOST_LINES
+    text = plan_text(plan, view.lang)
     for extent in EXTENTS:
-        shown = screen_parts(short_sheet(plan, view.lang, extent=extent, num_options=asked), view)
+        shown = screen_parts(short_sheet(plan, view.lang, extent=extent, num_options=asked, text=text), view)
         if num_lines(shown, view) <= most + max((asked or 0) - SHOWN_OPTIONS, 0) + num_staged(plan):
             break
     return shown
@@ -100,7 +101,6 @@ def short_parts(plan: Plan, view: View) -> list[str | Table]:
 def with_alternatives(answer: Answer, plan: Plan, view: View, *, catalog: Catalog) -> Answer:
     """The answer with a stronger and a cheaper model of the same family at its end."""
     from rightfit import api
-    from rightfit.explain.voices import plan_text
     from rightfit.planner.plan import alternatives
 
     found = alternatives(plan, lambda workload: api.plan(workload, catalog=catalog, top=1))

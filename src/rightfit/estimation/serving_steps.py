@@ -180,6 +180,7 @@ class ServingPhysics:
     def __init__(self, model: ModelColumns, serve: ServeColumns, device: DeviceColumns, links: LinkColumns, rates: ServeRates) -> None:
         self.model, self.serve, self.device, self.links, self.rates = model, serve, device, links, rates
         self._known: dict[tuple[str, int], tuple[Array, Any]] = {}
+        self._products: decode.ProductRates | None = None
 
     def _once(self, name: str, argument: Array, work: Callable[[Array], Any]) -> Any:
         """A result of an array that was asked for before: batches stay the same through the
@@ -200,6 +201,12 @@ class ServingPhysics:
         """The same rows under other loads."""
         return ServingPhysics(self.model, serve, self.device, self.links, self.rates)
 
+    def products(self) -> decode.ProductRates:
+        """Rates of matrix products, whatever the batch."""
+        if self._products is None:
+            self._products = decode.product_rates(self.serve, self.device, self.rates)
+        return self._products
+
     def decode_terms(self, batch: Array) -> decode.DecodeTimes:
         """Terms of a step of `batch` sequences."""
         return cast("decode.DecodeTimes", self._once("decode_terms", batch, self._decode_terms))
@@ -207,9 +214,8 @@ class ServingPhysics:
     def _decode_terms(self, batch: Array) -> decode.DecodeTimes:
         context = self.serve.input_tokens + self.serve.output_tokens / 2.0
         # A cache of fixed size that a static graph reads whole.
-        return decode.decode_times(
-            self.model, self.serve, self.device, self.links, self.rates, batch=batch, context=np.maximum(context, 1.0)
-        )
+        parts = (self.model, self.serve, self.device, self.links, self.rates)
+        return decode.decode_times(*parts, batch=batch, context=np.maximum(context, 1.0), reached=self.products())
 
     def step_s(self, batch: Array) -> Array:
         """Time of a step of `batch` sequences."""
@@ -231,6 +237,7 @@ class ServingPhysics:
             prompt=np.maximum(self.serve.input_tokens - self.serve.cached_tokens, 1.0),
             sequences=sequences,
             cached=self.serve.cached_tokens,
+            reached=self.products(),
         )
         fixed = self.rates.prompt_token_s * self.serve.input_tokens * sequences
         return prefill.prefill_s(times, self.model, self.serve, self.rates) + fixed

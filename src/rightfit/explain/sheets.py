@@ -338,10 +338,12 @@ EXTENTS = (
 )
 
 
-def short_sheet(plan: Plan, lang: Lang, *, extent: Extent = EXTENTS[0], num_options: int | None = None) -> tuple[Part, ...]:
+def short_sheet(
+    plan: Plan, lang: Lang, *, extent: Extent = EXTENTS[0], num_options: int | None = None, text: PlanText | None = None
+) -> tuple[Part, ...]:
     """A plan in few lines; what is always said is in all of them. `num_options`: rows of the table,
-    where the user said how many."""
-    text = plan_text(plan, lang)
+    where the user said how many; `text`: all that the plan says, where it is known already."""
+    text = text or plan_text(plan, lang)
     parts = _found(plan, text, lang, extent, num_options) if plan.best else _nothing(plan, text, lang, extent)
     return tuple(part for part in parts if part)
 

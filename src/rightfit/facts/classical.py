@@ -74,6 +74,7 @@ def library_without_algorithm(text: str) -> str:
     return _fold(text) if _fold(text) in _LIBRARY_WORDS else ""
 
 
+@functools.lru_cache(maxsize=256)
 def nearest_classical(text: str) -> str:
     """The algorithm whose name is almost this one ("xgbost"); empty where none is close."""
     import difflib

@@ -233,8 +233,8 @@ def find_device(name: str, memory_gib: float = 0.0) -> tuple[Accelerator, str, s
     if not name:
         return _with_family(accelerators()[_DEFAULT_DEVICE], f"device not stated: {_DEFAULT_DEVICE} taken")
     first = _COUNT.sub("", name.split(" + ")[0].strip())
-    if named := next((row["device"] for row, pattern in worded_rows("serving_instances") if pattern and pattern.search(first.lower())), ""):
-        return find_device(named, memory_gib)
+    if instance := _worded("serving_instances", first):
+        return find_device(instance["device"], memory_gib)
     if shape("serving", "{mobile}", ignore_case=True).search(first) and (listed := _listed_name(first)):
         return _listed(listed)
     exact = accelerators().get(first)
@@ -260,7 +260,13 @@ def _with_family(card: Accelerator, assumption: str) -> tuple[Accelerator, str, 
 def _listed_name(text: str) -> str:
     """The row of facts/data/serving_devices.csv that the words of a device's name match;
     empty where none does."""
-    return next((row["name"] for row, pattern in worded_rows("serving_devices") if pattern and pattern.search(text.lower())), "")
+    return row["name"] if (row := _worded("serving_devices", text)) else ""
+
+
+def _worded(name: str, text: str) -> dict[str, str] | None:
+    """The first row of a table whose words a text holds."""
+    small = text.lower()
+    return next((row for row, pattern in worded_rows(name) if pattern and pattern.search(small)), None)
 
 
 @functools.cache

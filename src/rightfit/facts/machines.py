@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
 
 from rightfit.facts.devices import accelerators
 from rightfit.facts.records import Accelerator
@@ -45,7 +46,14 @@ def processor_kind(words: str) -> ProcessorKind:
     """The kind of processor that words mean; a usual server where they name none."""
     row = first_match("forward_cpus", words)
     assert row is not None  # the last pattern matches everything
-    return filled(ProcessorKind, row, {"clock_hz": ("clock_ghz", 1e9), "bandwidth": ("bandwidth_gbps", 1e9)}, key=row["pattern"])
+    return _kinds()[row["pattern"]]
+
+
+@functools.cache
+def _kinds() -> Mapping[str, ProcessorKind]:
+    """Every kind by its pattern."""
+    scaled = {"clock_hz": ("clock_ghz", 1e9), "bandwidth": ("bandwidth_gbps", 1e9)}
+    return {row["pattern"]: filled(ProcessorKind, row, scaled, key=row["pattern"]) for row in table("forward_cpus")}
 
 
 def processor_record(kind: ProcessorKind, *, cores: int, memory_bytes: float) -> Accelerator:

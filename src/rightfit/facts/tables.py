@@ -252,9 +252,9 @@ def filled(
     `scaled` {field: (column, factor)}, or as given (`own`); cells absent or empty are zeros of the
     field's kind."""
     values = {name: float(row.get(column) or 0.0) * factor for name, (column, factor) in scaled.items()} | own
-    for field in dataclasses.fields(record):  # type: ignore[arg-type]
-        if field.name not in values:
-            values[field.name] = _READERS[str(field.type)](row.get(field.name, ""))
+    for name, read, _ in _field_readers(record):  # type: ignore[arg-type]
+        if name not in values:
+            values[name] = read(row.get(name, ""))
     return record(**values)
 
 

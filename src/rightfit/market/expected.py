@@ -85,20 +85,22 @@ def expected(offers: OfferTable, *, among: OfferTable) -> Expected:
     ages = np.minimum(ages_of_dates(offers.as_of_dates, today()), _LONG_AGO)
     by_kind = [laws()[kind].at(ages) for kind in names]  # of each kind at each date
     law = {name: np.stack([one[name] for one in by_kind]) for name in _LAWS}
-    mid = offers.price_usd_per_h * np.exp(law["drift"])[group, offers.as_of_index]
-    factors = np.exp(np.stack([law[name] for name in BOUNDS], axis=2))[group, offers.as_of_index]
+    kind = group * len(ages) + offers.as_of_index  # of prices of one group and date all is the same
+    mid = offers.price_usd_per_h * np.exp(law["drift"]).ravel()[kind]
+    factors = np.exp(np.stack([law[name] for name in BOUNDS], axis=2)).reshape(-1, len(BOUNDS)).take(kind, axis=0)
     factors[offers.is_estimate] = _estimate_factors(factors[offers.is_estimate])
     spot = np.flatnonzero((offers.purchase_index == SPOT) & ~is_agreed)
-    at = group[spot], offers.as_of_index[spot]
-    mid[spot], most = _spot_prices(offers.take(spot), among=among, trust=law["trust"][at], drift=law["drift"][at])
+    trust, drift = (law[name].ravel()[kind[spot]] for name in ("trust", "drift"))
+    mid[spot], most = _spot_prices(offers.take(spot), among=among, trust=trust, drift=drift)
     factors[spot] = np.fmin(factors[spot], most[:, None])
+    factors[is_agreed] = 1.0
     last = np.array([laws()[name].ages[-1] for name in names])
     old, beyond = (ages[None, :] > limit[:, None] for limit in (_old_days(names), last))
     return Expected(
         usd_per_h=np.where(is_agreed, offers.price_usd_per_h, mid),
-        factors=np.where(is_agreed[:, None], 1.0, factors),
-        is_old=old[group, offers.as_of_index] & ~is_agreed,
-        is_beyond=beyond[group, offers.as_of_index] & ~is_agreed,
+        factors=factors,
+        is_old=old.ravel()[kind] & ~is_agreed,
+        is_beyond=beyond.ravel()[kind] & ~is_agreed,
     )
 
 

@@ -232,7 +232,7 @@ def manifest() -> dict[str, Any]:
 @functools.cache
 def rules() -> Mapping[str, Any]:
     """The market's rules: ages, note patterns, thresholds of the integrity checks;
-    each with its reason."""
+    each with its reason. Read once: parsing takes as long as an estimate."""
     return tomllib.loads(data_bytes("rules.toml").decode())
 
 

@@ -77,12 +77,16 @@ judged as the way that is nearest."""
 
 def by_hand(offers: OfferTable) -> Flags:
     """Offers (O,) of sellers, or with accelerators, that no launcher rents."""
-    providers, row = provider_codes(offers.servers)
-    ways = np.array([[not starts(name, _TOLD.get(way, way)) for way in PURCHASES] for name in providers], dtype=np.bool_)
-    found = ways.reshape(-1, len(PURCHASES))[row[offers.server_index], offers.purchase_index]
-    servers = zip(offers.servers.provider, offers.servers.accelerator_name, strict=True)
-    nameless = np.array([bool(launchers().get(seller)) and not starts(seller, "", card) for seller, card in servers], dtype=np.bool_)
-    return np.asarray(found | nameless[offers.server_index])
+    return np.asarray(_manual_ways(offers.servers)[offers.server_index, offers.purchase_index])
+
+
+@functools.lru_cache(maxsize=4)
+def _manual_ways(servers: ServerTable) -> Flags:
+    """The same by server and way to pay (S, P)."""
+    kinds, row = card_codes(servers)
+    nameless = [[bool(launchers().get(seller)) and not starts(seller, "", card)] for seller, card in kinds]
+    ways = [[not starts(seller, _TOLD.get(way, way)) for way in PURCHASES] for seller, _ in kinds]
+    return (np.array(ways, dtype=np.bool_).reshape(-1, len(PURCHASES)) | np.array(nameless, dtype=np.bool_).reshape(-1, 1))[row]
 
 
 OWN, UNKNOWN = 0, 4

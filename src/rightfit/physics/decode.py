@@ -16,6 +16,7 @@ et al., Accelerating Large Language Model Decoding with Speculative Sampling, 20
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
@@ -120,6 +121,28 @@ def touched_experts(model: ModelColumns, tokens: Array, skew: Array) -> Array:
     return np.where(model.num_experts > 0, 1.0 - (1.0 - np.minimum(share, 1.0)) ** independent, 0.0)
 
 
+@dataclass(frozen=True, slots=True)
+class ProductRates:
+    """What a device does for matrix products of an engine, whatever their size.
+
+    Units: `bandwidth` [bytes/s], `peak`, `vector` [operations/s].
+    """
+
+    bandwidth: Array
+    peak: Array
+    vector: Array
+
+
+def product_rates(serve: ServeColumns, device: DeviceColumns, rates: ServeRates) -> ProductRates:
+    """Rates at which weights are streamed, multiplied and expanded, for all products of one
+    set of rows -> [bytes/s], [operations/s]."""
+    bandwidth = np.where(serve.offload_bandwidth > 0, serve.offload_bandwidth, device.memory_bandwidth * rates.stream_fraction)
+    bandwidth = bandwidth * np.where(serve.offload_bandwidth > 0, 1.0, rates.kernel_quality * rates.format_stream)
+    peak = within_power(product_peak(device, serve.math, rates) * rates.gemm_fraction, serve, device, rates)
+    vector = np.where(device.fp32_flops > 0, device.fp32_flops, peak_ops(device, np.full(1, float(Math.BF16)), rates) / rates.vector_ratio)
+    return ProductRates(bandwidth, peak * rates.gemm_quality * rates.format_gemm, np.maximum(vector * rates.dequantise_rate, 1.0))
+
+
 def product_s(
     *,
     parameters_read: Array,
@@ -132,8 +155,10 @@ def product_s(
     rates: ServeRates,
     groups: Array | float = 0.0,
     grouped: Array | float = 1.0,
+    reached: ProductRates | None = None,
 ) -> Array:
-    """Seconds of a chain of matrix products on one device.
+    """Seconds of a chain of matrix products on one device; `reached`: its rates, where they are
+    known already.
 
     `parameters_read` [parameters] are fetched, `parameters_used` [parameters] each of `rows`
     [tokens] multiplies, `weight_bytes` [bytes/parameter], `num_products` [1] in the chain (each
@@ -142,23 +167,28 @@ def product_s(
     rows are spread, each waste part of their last tile, at `grouped` [1] of the rate -> [s]. Soft
     maximum of traffic, arithmetic and expanding.
     """
-    bandwidth = np.where(serve.offload_bandwidth > 0, serve.offload_bandwidth, device.memory_bandwidth * rates.stream_fraction)
-    bandwidth = bandwidth * np.where(serve.offload_bandwidth > 0, 1.0, rates.kernel_quality * rates.format_stream)
-    traffic = parameters_read * weight_bytes / bandwidth + num_products * rates.stream_ramp_s
-    peak = within_power(product_peak(device, serve.math, rates) * rates.gemm_fraction, serve, device, rates)
-    peak = peak * rates.gemm_quality * rates.format_gemm
+    reached = reached or product_rates(serve, device, rates)
+    traffic = parameters_read * weight_bytes / reached.bandwidth + num_products * rates.stream_ramp_s
     # Few rows waste as much again of their tile, many the tile's own height.
     waste = rates.gemm_ramp * rows / (rows + rates.gemm_ramp) + groups * rates.expert_ramp * (rows > 1.0)
-    compute = 2.0 * parameters_used * (rows + waste) / (peak * grouped)
-    vector = np.where(device.fp32_flops > 0, device.fp32_flops, peak_ops(device, np.full(1, float(Math.BF16)), rates) / rates.vector_ratio)
-    expand = parameters_read * serve.dequantise_ops / np.maximum(vector * rates.dequantise_rate, 1.0)
+    compute = 2.0 * parameters_used * (rows + waste) / (reached.peak * grouped)
+    expand = parameters_read * serve.dequantise_ops / reached.vector
     return soft_max(traffic, compute, expand, sharpness=rates.sharpness)
 
 
 def decode_times(
-    model: ModelColumns, serve: ServeColumns, device: DeviceColumns, links: LinkColumns, rates: ServeRates, *, batch: Array, context: Array
+    model: ModelColumns,
+    serve: ServeColumns,
+    device: DeviceColumns,
+    links: LinkColumns,
+    rates: ServeRates,
+    *,
+    batch: Array,
+    context: Array,
+    reached: ProductRates | None = None,
 ) -> DecodeTimes:
-    """One step of `batch` sequences of mean length `context` each.
+    """One step of `batch` sequences of mean length `context` each; `reached`: rates of its
+    products, where they are known already.
 
     `batch` [sequences], `context` [tokens].
     Stages of a pipeline follow one another: a token waits for all of them, with the batch cut into
@@ -168,7 +198,8 @@ def decode_times(
     rows = batch / pieces
     local = np.maximum(rows / serve.attention_data, 1.0)
     layers = model.num_layers
-    product = functools.partial(product_s, serve=serve, device=device, rates=rates)
+    reached = reached or product_rates(serve, device, rates)
+    product = functools.partial(product_s, serve=serve, device=device, rates=rates, reached=reached)
     attention_params = serving_columns.attention_layer_parameters(model) / serve.tensor
     dense = serving_columns.dense_layer_parameters(model) / (serve.tensor * serve.attention_data)
     weights = product(
@@ -194,7 +225,7 @@ def decode_times(
     )
     return DecodeTimes(
         weights=weights,
-        experts=_experts_s(model, serve, device, rates, rows=rows),
+        experts=_experts_s(model, serve, rates, rows=rows, product=product) if np.any(model.num_experts > 0) else np.zeros(1),
         attention=attention_s(model, serve, device, rates, rows=rows, context=context),
         head=head,
         communication=_communication_s(model, serve, links, rates, rows=rows),
@@ -217,19 +248,16 @@ def step_s(times: DecodeTimes, model: ModelColumns, serve: ServeColumns, rates: 
     return np.maximum(device, launch * model.num_layers) + extra + experts + times.host
 
 
-def _experts_s(model: ModelColumns, serve: ServeColumns, device: DeviceColumns, rates: ServeRates, *, rows: Array) -> Array:
+def _experts_s(model: ModelColumns, serve: ServeColumns, rates: ServeRates, *, rows: Array, product: Callable[..., Array]) -> Array:
     experts = transformer.routed_expert_parameters(model) / (serve.tensor * serve.attention_data)
     share = touched_experts(model, rows, rates.expert_skew)
     used = experts * np.where(model.num_experts > 0, model.experts_per_token / np.maximum(model.num_experts, 1.0), 0.0)
-    seconds = product_s(
+    seconds = product(
         parameters_read=experts * share,
         parameters_used=used,
         weight_bytes=serve.expert_bytes,
         rows=rows,
         num_products=2.0 * transformer.num_moe_layers(model),
-        serve=serve,
-        device=device,
-        rates=rates,
         groups=expert_groups(model, share),
         grouped=rates.grouped_gemm,
     )

@@ -15,18 +15,21 @@ parameter and position.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import numpy as np
 
 from rightfit.physics import serving_columns, transformer
 from rightfit.physics.columns import Array, DeviceColumns, Dtype, LinkColumns, ModelColumns
 from rightfit.physics.decode import (
+    ProductRates,
     expert_groups,
     extra_kernels_s,
     gaps_s,
     launch_factor,
     layers_collective_s,
     peak_ops,
+    product_rates,
     product_s,
     soft_max,
 )
@@ -97,9 +100,10 @@ def prefill_times(
     prompt: Array,
     sequences: Array,
     cached: Array | float = 0.0,
+    reached: ProductRates | None = None,
 ) -> PrefillTimes:
     """`sequences` prompts of `prompt` tokens treated together, cut into pieces of `chunk_tokens`,
-    through all pipeline stages.
+    through all pipeline stages; `reached`: rates of products, where they are known already.
 
     `prompt` [tokens], `sequences` [sequences], `cached` [tokens] before each prompt that are in the
     cache already and only attended to. Each piece reads the weights again. Where stages overlap on
@@ -112,7 +116,9 @@ def prefill_times(
     rows = tokens / pieces
     whole = np.where(pieces > 1, np.floor(tokens / piece), 1.0)
     rest = np.where(pieces > 1, tokens - whole * piece, 0.0)
-    weights_s = functools.partial(_weights_s, model, serve, device, rates, sequences=sequences)
+    reached = reached or product_rates(serve, device, rates)
+    product = functools.partial(product_s, serve=serve, device=device, rates=rates, reached=reached)
+    weights_s = functools.partial(_weights_s, model, serve, rates, sequences=sequences, product=product)
     piece_s = weights_s(rows=np.where(pieces > 1, piece, tokens))
     # A short last piece costs what its rows do; continuous batching fills its step with others.
     rest_s = np.where(serve.continuous > 0, piece_s * rest / piece, np.where(rest > 0, weights_s(rows=np.maximum(rest, 1.0)), 0.0))
@@ -149,11 +155,10 @@ def prefill_s(times: PrefillTimes, model: ModelColumns, serve: ServeColumns, rat
 
 
 def _weights_s(
-    model: ModelColumns, serve: ServeColumns, device: DeviceColumns, rates: ServeRates, *, rows: Array, sequences: Array
+    model: ModelColumns, serve: ServeColumns, rates: ServeRates, *, rows: Array, sequences: Array, product: Callable[..., Array]
 ) -> Array:
     """All matrix products of one piece; the head sees the last token of each prompt only."""
     width = prompt_ranks(serve, sequences=sequences)
-    product = functools.partial(product_s, serve=serve, device=device, rates=rates)
     dense = (serving_columns.attention_layer_parameters(model) + serving_columns.dense_layer_parameters(model)) / width
     bytes_each = np.where(
         dense > 0,

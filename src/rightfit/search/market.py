@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.market.offers import PURCHASES
+from rightfit.market.offers import PURCHASES, provider_codes
 from rightfit.physics import interruption, money
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
@@ -133,13 +133,11 @@ def billing_rules() -> dict[tuple[str, str], tuple[float, float]]:
 def billing_of(offers: OfferTable) -> tuple[Array, Array]:
     """Billing minimum and increment [s] of each offer."""
     rules = billing_rules()
-    providers = tuple(dict.fromkeys(offers.servers.provider))
-    code = {provider: number for number, provider in enumerate(providers)}
+    providers, code = provider_codes(offers.servers)
     table = np.array(
         [[rules.get((provider, purchase), rules["*", purchase]) for purchase in PURCHASES] for provider in providers], dtype=np.float64
-    ).reshape(-1, len(PURCHASES), 2)
-    provider_code = np.array([code[provider] for provider in offers.servers.provider], dtype=np.intp)
-    found = table[provider_code[offers.server_index], offers.purchase_index]
+    ).reshape(-1, 2)
+    found = table.take(code[offers.server_index] * len(PURCHASES) + offers.purchase_index, axis=0)
     return found[:, 0], found[:, 1]
 
 

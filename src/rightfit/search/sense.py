@@ -28,7 +28,7 @@ from rightfit.search.market import SPOT
 from rightfit.search.offers import Market, hearsay
 
 if TYPE_CHECKING:
-    from rightfit.market import OfferTable
+    from rightfit.market import OfferTable, ServerTable
     from rightfit.search.constraints import SearchResult
 
 Index = NDArray[np.intp]
@@ -48,14 +48,24 @@ CALIBRATED = ("NVIDIA", "")
 
 def is_arm(offers: OfferTable) -> Flags:
     """Offers (O,) of servers with Arm processors: images and wheels must be built for them."""
-    return np.array([arch == ARM for arch in offers.servers.arch], dtype=np.bool_)[offers.server_index]
+    return _on_arm(offers.servers)[offers.server_index]
+
+
+@functools.lru_cache(maxsize=4)
+def _on_arm(servers: ServerTable) -> Flags:
+    return np.array([arch == ARM for arch in servers.arch], dtype=np.bool_)
 
 
 def is_unmeasured(offers: OfferTable) -> Flags:
     """Offers (O,) of servers whose accelerators no measured run of ours stands behind."""
-    cards, names = facts.accelerators(), offers.servers.accelerator_name
+    return _uncalibrated(offers.servers)[offers.server_index]
+
+
+@functools.lru_cache(maxsize=4)
+def _uncalibrated(servers: ServerTable) -> Flags:
+    cards, names = facts.accelerators(), servers.accelerator_name
     measured = {name: not name or cards[name].vendor in CALIBRATED for name in set(names)}
-    return np.array([not measured[name] for name in names], dtype=np.bool_)[offers.server_index]
+    return np.array([not measured[name] for name in names], dtype=np.bool_)
 
 
 def counted(search_result: SearchResult, usd: Array, offer: Index) -> Array:
@@ -160,11 +170,18 @@ def _is_unusual(search_result: SearchResult) -> Flags:
     unusual = _unusual_regions(offers.region_providers, offers.regions) > 0
     if search_result.filters.regions or not unusual.any():
         return np.zeros(len(offers), dtype=np.bool_)
-    known: Mapping[str, list[str]] = rules()["usual_regions"]
-    places = zip(offers.region_providers, offers.regions, offers.region_countries, strict=True)
-    near = {owner for owner, name, country in places if name in known.get(owner, ()) and (not allowed or country in allowed)}
-    unusual &= np.array([owner in near for owner in offers.region_providers], dtype=np.bool_)
+    unusual &= _has_usual_region(offers.region_providers, offers.regions, offers.region_countries, tuple(allowed))
     return np.asarray(unusual[offers.region_index] & ~offers.is_pseudo_region)
+
+
+@functools.lru_cache(maxsize=8)
+def _has_usual_region(owners: tuple[str, ...], names: tuple[str, ...], countries: tuple[str, ...], allowed: tuple[str, ...]) -> Flags:
+    """Regions (R,) of clouds with a usual region in the allowed countries; in any where none are
+    named."""
+    known: Mapping[str, list[str]] = rules()["usual_regions"]
+    places = zip(owners, names, countries, strict=True)
+    near = {owner for owner, name, country in places if name in known.get(owner, ()) and (not allowed or country in allowed)}
+    return np.array([owner in near for owner in owners], dtype=np.bool_)
 
 
 def _unusual_places(offers: OfferTable) -> Array:
@@ -180,11 +197,23 @@ def leading_rows(market: Market, rows: Index, kind: Index) -> Index:
     offers = market.offers
     home = np.array([country == MAINLAND for country in offers.region_countries], dtype=np.intp)[offers.region_index[rows]]
     unusual = _unusual_places(offers)[rows] > 0
-    order = np.lexsort((unusual, offers.price_usd_per_h[rows]))
-    kind = ((kind * 2 + home) * 2 + hearsay(market)[rows])[order]
-    usual = np.flatnonzero(~unusual[order])
-    first = [np.unique(kind, return_index=True)[1], usual[np.unique(kind[usual], return_index=True)[1]]]
-    return np.sort(rows[order[np.unique(np.concatenate(first))]])
+    kind, usd = (kind * 2 + home) * 2 + hearsay(market)[rows], offers.price_usd_per_h[rows]
+    usual = np.flatnonzero(~unusual)
+    leads = np.zeros(rows.shape[0], dtype=np.bool_)
+    leads[_least_of_each(kind, usd, unusual)] = True
+    leads[usual[_least_of_each(kind[usual], usd[usual], unusual[usual])]] = True
+    return np.sort(rows[leads])
+
+
+def _least_of_each(kind: Index, usd: Array, is_behind: Flags) -> Index:
+    """The row of the least price of each kind; of equal ones the first that is not behind."""
+    size, number = int(kind.max(initial=-1)) + 1, kind.shape[0]
+    least, first = np.full(size, np.inf), np.full(size, 2 * number)
+    usd = np.where(np.isnan(usd), np.inf, usd)
+    np.minimum.at(least, kind, usd)
+    equal = np.flatnonzero(usd == least[kind])
+    np.minimum.at(first, kind[equal], equal + number * is_behind[equal])
+    return np.asarray(first[first < 2 * number] % max(number, 1), dtype=np.intp)
 
 
 @functools.lru_cache(maxsize=4)

@@ -21,6 +21,7 @@ from rightfit.families.serving.wish import read_token_wish
 from rightfit.market.offers import codes_of
 from rightfit.messages import Message
 from rightfit.physics import serving_columns
+from rightfit.physics.columns import Array
 from rightfit.recent import Recent
 from rightfit.search.answer import Assumption, Option, Reason
 from rightfit.search.constraints import accelerators_of
@@ -35,8 +36,8 @@ from rightfit.search.service.space import CPU_FAMILY as FAMILY
 from rightfit.search.service.space import build_serving_space, family_of, known_accelerator, serving_fleet
 from rightfit.search.service.stacks import (
     StackRequest,
-    cpu_machine,
     cpu_offers,
+    cpu_shape,
     format_rows,
     is_packed,
     read_stack_wish,
@@ -127,16 +128,17 @@ def suits_cpus(wish: ServingRequest, stacks: StackRequest, filters: Filters) -> 
         return bool(_active(wish) <= usual()["largest_cpu_params"])
     bandwidth, flops = _fastest()
     load = 2.0 * _active(wish) * (wish.input_tokens + wish.output_tokens) * wish.rate_per_s
-    return load <= flops * usual()["most_utilisation"] and within_reach(wish, stacks, bandwidth=bandwidth, flops=flops)
+    best = {"bandwidth": np.array([bandwidth]), "flops": np.array([flops])}
+    return load <= flops * usual()["most_utilisation"] and bool(within_reach(wish, stacks, **best)[0])
 
 
-def within_reach(wish: ServingRequest, stacks: StackRequest, *, bandwidth: float, flops: float) -> bool:
-    """Whether a processor could keep the limits at its peaks: active weights / bandwidth for each
-    token, the prompt's arithmetic for the first."""
+def within_reach(wish: ServingRequest, stacks: StackRequest, *, bandwidth: Array, flops: Array) -> NDArray[np.bool_]:
+    """Whether processors (N,) could keep the limits at their peaks: active weights / bandwidth for
+    each token, the prompt's arithmetic for the first."""
     bits = 16.0 if stacks.is_free else _fewest_bits(stacks)
     token_s, prompt_s = _active(wish) * bits / 8.0 / bandwidth, 2.0 * _active(wish) * max(wish.input_tokens, 1) / flops
     total_s = prompt_s + max(wish.output_tokens - 1, 0) * token_s
-    return bool(token_s <= wish.limits.tpot_s and prompt_s <= wish.limits.ttft_s and total_s <= wish.limits.latency_s)
+    return np.asarray((token_s <= wish.limits.tpot_s) & (prompt_s <= wish.limits.ttft_s) & (total_s <= wish.limits.latency_s))
 
 
 def _active(wish: ServingRequest) -> float:
@@ -158,16 +160,28 @@ def cpu_machines(servers: ServerTable, listed: Index, wish: ServingRequest, stac
     Memory beyond what an engine would use is left out, so that servers that differ in nothing
     else are one class.
     """
-    out: dict[int, Accelerator] = {}
-    most = most_bytes(wish)
-    for server in listed.tolist():
-        found = None if servers.accelerator_name[server] else cpu_machine(servers, server)
-        if found is not None and found.memory_bytes > 0:
-            is_arm = servers.arch[server].startswith("arm")
-            chip = processor(found.device, float(found.card.num_sms), min(found.memory_bytes, most), is_arm=is_arm)
-            if every or within_reach(wish, stacks, bandwidth=chip.memory_bandwidth, flops=max(chip.fp16_flops, chip.fp32_flops)):
-                out[server] = chip
-    return out
+    shapes = {server: shape for server in listed.tolist() if not servers.accelerator_name[server] and (shape := cpu_shape(servers, server))}
+    shapes = {server: shape for server, shape in shapes.items() if shape[2] > 0}
+    rates = [_rates(text, float(cores)) for text, cores, _ in shapes.values()]
+    bandwidth, flops = np.array([(one[0], max(one[1:])) for one in rates]).reshape(-1, 2).T
+    most, able = most_bytes(wish), within_reach(wish, stacks, bandwidth=bandwidth, flops=flops) | every
+    return {
+        server: processor(text, float(cores), min(memory_bytes, most), is_arm=servers.arch[server].startswith("arm"))
+        for (server, (text, cores, memory_bytes)), is_able in zip(shapes.items(), able.tolist(), strict=True)
+        if is_able
+    }
+
+
+@functools.lru_cache(maxsize=4096)
+def _rates(text: str, cores: float) -> tuple[float, float, float]:
+    """Memory rate [bytes/s], plain and 16-bit arithmetic [FLOP/s] of so many cores of a
+    processor: the lower of what the two tables give."""
+    whole, kind = find_device(text)[0], processor_kind(text)
+    cores_used = min(cores, float(whole.num_sms))
+    share, cycles = cores_used / max(float(whole.num_sms), 1.0), cores_used * kind.clock_ghz * 1e9
+    bandwidth = min(whole.memory_bandwidth * share, kind.bandwidth * cores_used / kind.cores)
+    plain, half = whole.fp32_flops * share, whole.fp16_flops * share
+    return bandwidth, min(plain, cycles * kind.fp32_per_cycle), min(half, cycles * kind.bf16_per_cycle)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -175,23 +189,21 @@ def processor(text: str, cores: float, memory_bytes: float, *, is_arm: bool) -> 
     """So many cores of the processor that a server's words mean, as a device with the memory that
     an engine may take.
 
-    Rates are the lower of what the two tables give. Arithmetic in bf16 and int8 is that of x86
+    Arithmetic in bf16 and int8 is that of x86
     engines with instructions for it (AVX512_BF16, AMX, VNNI).
     """
     whole, kind = find_device(text)[0], processor_kind(text)
-    cores_used = min(cores, float(whole.num_sms))
-    share, cycles = cores_used / max(float(whole.num_sms), 1.0), cores_used * kind.clock_ghz * 1e9
-    single, half = kind.fp32_per_cycle, kind.bf16_per_cycle
-    fp16 = min(whole.fp16_flops * share, cycles * half)
+    bandwidth, fp32, fp16 = _rates(text, cores)
+    cycles = min(cores, float(whole.num_sms)) * kind.clock_ghz * 1e9
     return dataclasses.replace(
         whole,
         name=f"{whole.name}, {cores:g} cores",
         vendor="CPU",
         memory_bytes=memory_bytes * usual()["usable_memory"],
-        memory_bandwidth=min(whole.memory_bandwidth * share, kind.bandwidth * cores_used / kind.cores),
-        fp32_flops=min(whole.fp32_flops * share, cycles * single),
+        memory_bandwidth=bandwidth,
+        fp32_flops=fp32,
         fp16_flops=fp16,
-        bf16_flops=fp16 if half > single and not is_arm else 0.0,
+        bf16_flops=fp16 if kind.bf16_per_cycle > kind.fp32_per_cycle and not is_arm else 0.0,
         int8_ops=0.0 if is_arm else cycles * kind.int8_per_cycle,
         num_sms=int(cores),
         nvlink_bandwidth=0.0,

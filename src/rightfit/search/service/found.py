@@ -137,6 +137,8 @@ class ServingResult:
             return np.zeros(offer.shape, dtype=np.bool_)
         row = np.where(machine >= 0, self.sizing.row[np.maximum(machine, 0), column], -1)
         split = (row >= 0) & (self.space.nodes[np.maximum(row, 0)] > 1)
+        if not split.any():
+            return split
         plain = np.array([word in NO_RDMA for word in servers.rdma], dtype=np.bool_)
         return np.asarray(split & plain[self.market.offers.server_index[offer]])
 

@@ -125,8 +125,9 @@ def serving_fleet(servers: ServerTable, wish: StackRequest, *, processors: Mappi
     missing, classes = [], MachineClasses(len(servers))
     on_cpu: dict[int, tuple[tuple[ServingStack, ...], str]] = {}
     cards: list[Accelerator] = []
-    for server, (name, count, *link) in enumerate(linked(servers)):
-        key: tuple[object, ...] = (name, count, *link)
+    for server, whole in enumerate(linked(servers)):
+        key: tuple[object, ...] = whole
+        name, count = whole[:2]
         if card := cpus.get(server):
             has_bf16 = int(card.bf16_flops > 0)
             if has_bf16 not in on_cpu:
@@ -264,9 +265,13 @@ def _columns(servers: ServerTable, fleet: ServingFleet, wish: ServingRequest, ro
     if not rows:
         none, empty = np.zeros(0), (ServeColumns(), DeviceColumns(), LinkColumns())
         return ServingSpace(machine, tensor, nodes, (), model, *empty, none > 0, none, none, none, machine, machine, wish.extras)
-    values = [stack_values(stack, fleet.families[row], wish.model) for row, stack in zip(machine.tolist(), stacks, strict=True)]
+    pairs = [(id(stack), fleet.families[row]) for row, stack in zip(machine.tolist(), stacks, strict=True)]
+    kinds_of_pairs = dict(zip(pairs, stacks, strict=True))
+    values = [stack_values(stack, family, wish.model) for (_, family), stack in kinds_of_pairs.items()]
+    place = {pair: at for at, pair in enumerate(kinds_of_pairs)}
+    code = np.array([place[pair] for pair in pairs], dtype=np.intp)
     serve = ServeColumns.of(
-        **{name: np.array([value[name] for value in values]) for name in values[0]},
+        **{name: np.array([value[name] for value in values])[code] for name in values[0]},
         tensor=np.where(spread, 1, tensor),
         pipeline=np.where(spread, 1, nodes),
         attention_data=np.where(spread, tensor * nodes, 1),

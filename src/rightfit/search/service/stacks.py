@@ -23,7 +23,7 @@ from rightfit.facts.engine_releases import READ, ModelClass, goes_with, has_clas
 from rightfit.facts.engines import published_format, stacks_named
 from rightfit.facts.machines import ProcessorKind, processor_kind, processor_record
 from rightfit.facts.records import Accelerator, TransformerArchitecture
-from rightfit.market.offers import PURCHASES, ServerTable
+from rightfit.market.offers import PURCHASES, OfferTable, ServerTable, today
 from rightfit.messages import Message
 from rightfit.physics import serving_columns
 from rightfit.physics.columns import Array
@@ -352,12 +352,16 @@ def cpu_offers(market: Market, filters: Filters, kinds: Index | None = None) -> 
     may lead, of those that no filter refuses."""
     offers = market.offers
     kind = np.arange(len(offers.servers)) if kinds is None else kinds
-    rows = np.flatnonzero(((offers.servers.num_accelerators <= 0) & (kind >= 0))[offers.server_index])
-    refused = np.zeros(rows.shape[0], dtype=np.bool_)
-    for mask in filter_failures(offers.take(rows), dataclasses.replace(filters, gpus=())).values():
-        refused |= mask
-    rows = rows[~refused]
+    is_meant = (offers.servers.num_accelerators <= 0) & (kind >= 0)
+    rows = np.flatnonzero(is_meant[offers.server_index] & _unrefused(offers, dataclasses.replace(filters, gpus=()), today()))
     return leading_rows(market, rows, kind[offers.server_index[rows]] * len(PURCHASES) + offers.purchase_index[rows])
+
+
+@functools.lru_cache(maxsize=2)
+def _unrefused(offers: OfferTable, filters: Filters, day: str) -> NDArray[np.bool_]:
+    """Offers (O,) that no filter refuses on a day: what is looked at next differs in the servers
+    alone."""
+    return np.asarray(~np.logical_or.reduce(list(filter_failures(offers, filters).values())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,13 +379,20 @@ class PassMachine:
 
 def cpu_machine(servers: ServerTable, server: int) -> PassMachine | None:
     """A CPU server as a machine of one replica; its number of cores stands in `num_sms`."""
+    shape = cpu_shape(servers, server)
+    return _machine(*shape) if shape else None
+
+
+def cpu_shape(servers: ServerTable, server: int) -> tuple[str, int, float] | None:
+    """What a CPU server's processor is called, its cores and its memory [bytes]; None for a server
+    that is none of one's own or too large."""
     if servers.category[server] in _SKIPPED or not servers.vcpus[server] >= 2 or servers.vcpus[server] > 192:
         return None
     arm = servers.arch[server].startswith("arm")
     cores = max(1, int(servers.vcpus[server] * (1.0 if arm else usual()["cpu_physical_share"])))
     memory = float(servers.memory_bytes[server])
     prefix = servers.instance_type[server].partition(".")[0]
-    return _machine(f"CPU {servers.cpu_model[server]} {prefix}.", cores, 0.0 if math.isnan(memory) else memory)
+    return f"CPU {servers.cpu_model[server]} {prefix}.", cores, 0.0 if math.isnan(memory) else memory
 
 
 @functools.lru_cache(maxsize=8192)

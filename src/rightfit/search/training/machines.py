@@ -127,10 +127,10 @@ def build_fleet(servers: ServerTable, *, method: Method, precision: str = "", at
     known, classes = chips(servers), MachineClasses(len(servers))
     verdicts = {name: lacks(card, method=method, precision=precision) for name, card in known.items()}
     missing = []
-    for server, (name, count, *link) in enumerate(linked(servers)):
-        missing.append(verdicts.get(name, "accelerator") or part_of_card(count))
+    for server, key in enumerate(linked(servers)):
+        missing.append(verdicts.get(key[0], "accelerator") or part_of_card(key[1]))
         if not missing[-1]:
-            classes.put(server, (name, count, *link))
+            classes.put(server, key)
     return Fleet(_machines(servers, classes.first, precision=precision, attention=attention), classes.index, tuple(missing))
 
 
