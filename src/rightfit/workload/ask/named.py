@@ -117,9 +117,9 @@ def read_names(sentence: Sentence) -> None:
             _read_kind(sentence, name, is_named=model is not None or sentence.has("model"))
     if chain:
         _read_unknown_alternative(sentence, chain, names)
-    if not sentence.has("model") and (name := relative(sentence.text)[0]) and resolve.usual_model(name):
-        start = sentence.text.index(name)  # its nearest relative is planned, as the answer says
-        sentence.take(start, start + len(name), "model", name)
+    if not sentence.has("model") and (known := relative(sentence.text)[0]) and resolve.usual_model(known):
+        start = sentence.text.index(known)  # its nearest relative is planned, as the answer says
+        sentence.take(start, start + len(known), "model", known)
 
 
 def _is_one(name: str) -> bool:
