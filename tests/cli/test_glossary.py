@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rightfit.explain.glossary import defined_terms, glossary, term_lookup, term_text, terms_in
+from rightfit.explain.glossary import defined_terms, glossary, symptoms_in, term_lookup, term_text, terms_in
 from rightfit.explain.questions import question_lookup
 from rightfit.planner.plan import default_catalog
 
@@ -106,3 +106,20 @@ def test_questions_without_a_plan_are_answered_by_their_terms(sentence: str, ter
 @pytest.mark.parametrize("sentence", ["微调 Llama-3-8B LoRA，10万条 50ms", "显存要多少？", "用 LoRA 微调，10 万条数据，预算 500 元"])
 def test_a_wish_gets_no_definition_instead_of_a_plan(sentence: str) -> None:
     assert question_lookup(sentence, default_catalog()) is None
+
+
+@pytest.mark.parametrize(
+    ("post", "name"),
+    [
+        ("vllm says: ValueError: No available memory for the cache blocks. Would a third 3090 solve this?", "cache_too_small"),
+        ("起来之后报 KV cache pool is full. Retract requests，是不是要换卡？", "cache_too_small"),
+        ("ValueError: Your setup doesn't support bf16/gpu. Can the T4 do it at all?", "no_bf16"),
+        ("NCCL INFO NET/Socket : Using [0]eth0:10.0.12.31<0>. Should we rent more nodes?", "network_not_used"),
+        ("nginx经常 504 Gateway Time-out，要不要换A100？", "gateway_timeout"),
+        ("load checkpoint shards 到 6/8 的时候挂的，是不是batch还太大？", "shards_while_loading"),
+        ("nvidia-smi shows GPU-Util bouncing between 0% and 90%. Do I need a bigger GPU?", "low_utilization"),
+        ("read_csv 跑到一半就 Killed，退出码137，A100能解决吗？", "host_out_of_memory"),
+    ],
+)
+def test_the_sign_of_a_fault_in_a_post_is_known(post: str, name: str) -> None:
+    assert name in symptoms_in(post)

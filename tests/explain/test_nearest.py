@@ -13,6 +13,7 @@ from rightfit.explain.glossary import glossary, with_figures
 from rightfit.explain.messages import topic
 from rightfit.explain.nearest import askable, known_answer, nearest_answer, nearest_texts
 from rightfit.explain.questions import asked_so, question_or_open_wish
+from rightfit.explain.server_questions import with_cards
 from rightfit.explain.yes_or_no import is_question
 from rightfit.messages import LANGS
 from rightfit.search.offers import open_priced
@@ -163,3 +164,18 @@ def test_both_languages_tell_the_same_figures() -> None:
     assert (
         figures_of("about 2 to 15 trillion tokens, `--data 3Btok`, {A100.memory}") == figures_of("2 万亿～15 万亿 token") == {2e12, 15e12}
     )
+
+
+@pytest.mark.parametrize(
+    ("sentence", "told"),
+    [
+        ("LoRA on 10M tokens on a p4d.24xlarge", "8x A100-SXM-40GB on aws"),
+        ("full fine-tuning on two p5.48xlarge nodes", "two nodes of 8x H100-SXM-80GB on aws"),
+        ("用两台ecs.gn7i-c32g1.16xlarge微调", "2x A10 on alicloud"),
+        ("serve 7B on g5, 5 req/s", "A10G on aws"),
+        ("8M rows on a c5.4xlarge", "c5.4xlarge"),
+        ("g5.xlarge or g6.xlarge for 7B", "g5.xlarge or g6.xlarge"),
+    ],
+)
+def test_a_server_is_its_cards_and_cloud(sentence: str, told: str) -> None:
+    assert told in with_cards(sentence, open_priced())

@@ -3,6 +3,7 @@ hold, where figures are told."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import shlex
 import subprocess
@@ -101,11 +102,15 @@ def test_every_script_of_ours_stands_on_the_core(target: str, name: str) -> None
 
 
 def test_a_first_boot_still_fits_into_user_data() -> None:
-    """16 kB are what AWS takes."""
-    for name in ("lora-8b-aws", "whisper-train-aws"):
-        assert len(find_target("terraform-aws").files(job(name))["first-boot.sh"].encode()) < 16_384
-    longest = job_of(plan_document(kind_plan("flux-lora")))
-    assert len(find_target("terraform-aws").files(longest)["first-boot.sh"].encode()) < 16_384
+    """16 kB are what AWS takes, packed where that is possible: with what is written before it,
+    which whoever starts the server knows."""
+    for found in (job("lora-8b-aws"), job("whisper-train-aws"), job_of(plan_document(kind_plan("flux-lora")))):
+        boot = find_target("terraform-aws").files(found)["first-boot.sh"].encode()
+        assert len(gzip.compress(boot)) < 16_384 - 800
+        if len(boot) > 16_384:
+            assert "terraform-aws and provider-cli send it packed" in str(find_target("cloudformation").problem(found))
+        elif not find_target("cloudformation").problem(found):
+            assert len(boot) < 16_384 - 300
 
 
 def test_settings_name_the_plan_and_the_least_of_them_is_read(core: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

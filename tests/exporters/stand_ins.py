@@ -401,7 +401,8 @@ def command_of(each: dict[str, Any], main: dict[str, Any], files: Path) -> list[
     if each["kind"] == "RayJob":
         nodes = json.loads((files / "nodes.json").read_text())
         return ["sh", "-ec", "\n".join((*nodes["setup"], "exec " + shlex.join(nodes["command"])))]
-    return [re.sub(r"\$\((\w+)\)", r"$\1", word.replace("'$(JOB_COMPLETION_INDEX)'", "0")).replace("$$", "$") for word in main["command"]]
+    words = [re.sub(r"\$\((\w+)\)", r"$\1", word.replace("'$(JOB_COMPLETION_INDEX)'", "0")).replace("$$", "$") for word in main["command"]]
+    return [word.replace("/checkpoints", str(BOX / "volume")) for word in words]
 
 
 def sbatch(words: list[str]) -> int:
@@ -480,11 +481,19 @@ def cloud(name: str, words: list[str]) -> int:
     if "RunInstances" in plain:
         import base64
 
-        return first_boot(base64.b64decode(words[words.index("--UserData") + 1]).decode())
+        return first_boot(unpacked(base64.b64decode(words[words.index("--UserData") + 1])))
     for flag in BOOTS:
         if flag in words:
-            return first_boot(Path(words[words.index(flag) + 1].removeprefix("file://").removeprefix("startup-script=")).read_text())
+            word = words[words.index(flag) + 1]
+            return first_boot(unpacked(Path(re.sub(r"^(fileb?://|startup-script=)", "", word)).read_bytes()))
     return 0
+
+
+def unpacked(boot: bytes) -> str:
+    """What cloud-init makes of a first boot: it knows gzip by its first bytes."""
+    import gzip
+
+    return (gzip.decompress(boot) if boot.startswith(b"\x1f\x8b") else boot).decode()
 
 
 BOOTS = ("--user-data", "--custom-data", "--metadata-from-file")
@@ -506,7 +515,10 @@ def curl(words: list[str]) -> int:
     if any("huggingface" in word for word in words):
         print("200", end="")
     elif os.environ.get("ON_SERVER"):
-        print('{"AccessKeyId": "k", "AccessKeySecret": "k", "SecurityToken": "k", "TmpSecretId": "k", "TmpSecretKey": "k", "Token": "k"}')
+        if "POST" in words or "DELETE" in words:
+            note("given back")  # by Azure's own interface: nothing else is asked for so
+        names = ("AccessKeyId", "AccessKeySecret", "SecurityToken", "TmpSecretId", "TmpSecretKey", "Token", "access_token", "value")
+        print(json.dumps(dict.fromkeys(names, "k")))
     return 0
 
 

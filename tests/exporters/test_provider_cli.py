@@ -6,6 +6,7 @@ command itself where it is there."""
 from __future__ import annotations
 
 import base64
+import gzip
 import inspect
 import itertools
 import json
@@ -99,7 +100,7 @@ def test_aws_rents_the_server(purchase: str, name: str, tmp_path: Path) -> None:
         assert [one["InstanceType"] for one in rented] == [option["instance_type"]]
         assert (rented[0].get("InstanceLifecycle") == "spot") == (purchase == "spot")
         data = ec2.describe_instance_attribute(InstanceId=rented[0]["InstanceId"], Attribute="userData")["UserData"]["Value"]
-        assert found["first-boot.sh"] in base64.b64decode(data).decode()
+        assert found["first-boot.sh"] in gzip.decompress(base64.b64decode(data)).decode()
     finally:
         server.stop()
 

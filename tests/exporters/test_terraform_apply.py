@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import concurrent.futures
+import gzip
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -147,4 +148,4 @@ def looked_at(name: str, address: str, region: str) -> None:
     assert (rule["Status"], rule["NoncurrentVersionExpiration"]["NoncurrentDays"]) == ("Enabled", 30)
     assert rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"] == 7
     data = ec2.describe_instance_attribute(InstanceId=found[0]["InstanceId"], Attribute="userData")["UserData"]["Value"]
-    assert f"export RIGHTFIT_BUCKET='{bucket['Name']}'" in base64.b64decode(data).decode()
+    assert f"export RIGHTFIT_BUCKET='{bucket['Name']}'" in gzip.decompress(base64.b64decode(data)).decode()

@@ -33,6 +33,7 @@ LINES, TYPED, *BLIND = (
         "sentences_ninth.txt",
         "sentences_tenth.txt",
         "sentences_tenth_fresh.txt",
+        "sentences_small_words.txt",
     )
 )
 
@@ -188,8 +189,7 @@ def test_a_deadline_that_is_not_read_is_asked_about(words: str) -> None:
 @pytest.mark.parametrize(
     ("words", "asked"),
     [
-        ("nnU-Net on 500 scans, 5 folds", "3d-unet-kits19"),
-        ("训练SwinUNETR，800例", "3d-unet-kits19"),
+        ("transcribe 300 hours with SenseVoice", "whisper-large-v3-turbo"),
         ("XTTS, 300 hours of speech", "nor of a near relative"),
     ],
 )
@@ -197,6 +197,14 @@ def test_a_well_known_model_without_figures_is_said(words: str, asked: str) -> N
     unknown = understand(words, today=FRIDAY).unknown_model()
     assert unknown is not None
     assert asked in unknown.text("en")
+
+
+@pytest.mark.parametrize("words", ["nnU-Net on 500 scans, 5 folds", "训练SwinUNETR，800例"])
+def test_a_network_whose_relative_is_known_is_planned(words: str) -> None:
+    found = understand(words, today=FRIDAY)
+    assert found.wishes["task"] == "train"
+    assert found.wishes["model"] in words
+    assert not found.weighty
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,18 @@ def terms_in(query: str) -> list[str]:
     return [name for name in found if not glossary()[name].get("is_general")]
 
 
+_MOST_SYMPTOMS = 2
+#: Said of its own with figures (memory_out).
+_WORKED_OUT = "out_of_memory"
+
+
+def symptoms_in(post: str) -> list[str]:
+    """The faults whose signs stand in a post, the longest sign first."""
+    signs = {_name_of(one[0]): len(one[0]) for one in sorted(_words().finditer(post), key=lambda one: len(one[0]))}
+    found = [name for name in signs if glossary()[name].get("is_symptom") and name != _WORKED_OUT]
+    return sorted(found, key=lambda name: -signs[name])[:_MOST_SYMPTOMS]
+
+
 def defined_terms(query: str) -> list[str]:
     """The term that a sentence asks the meaning of, whatever else it asks ("什么是 NVLink，微调 7B
     需要吗")."""

@@ -470,7 +470,20 @@ def _told(named: Mapping[str, str], cards: Sequence[str], asked: set[str], hours
     head += [] if is_types else [_text(_period("price", hours), lang, card=shown, what=what, unit=unit, way=way_text, hours=f"{hours:g}")]
     if monthly:
         head = [_text("month_head", lang, card=shown, what=what), *monthly, *head]
+    if way == "on-demand" and not is_types and "purchase" not in named:
+        lines += _least_spot(offers, hours * count, lang)
     return [*head, *lines, *([_text("stock", lang)] if asked & {"has", "who"} else [])]
+
+
+def _least_spot(offers: OfferTable, times: float, lang: Lang) -> list[str]:
+    """The least spot price of today, where the clouds that lead on demand sell none so low."""
+    least = next((at for at, way in enumerate(_ways(offers)) if way == "spot" and not offers.is_stale[at]), None)
+    if least is None:
+        return []
+    row, price = offers.row(least), q.money_text(float(_each(offers)[least]) * times)
+    server = f"{row['instance_type']}, {_cards_of(offers, least)}"
+    where, region = q.provider_text(row["provider"], lang), q.region_text(row["region"], lang)
+    return [_text("least_spot", lang, where=where, price=price, server=server, region=region, as_of=row["as_of"])]
 
 
 def _monthly(places: Mapping[str, str], cards: Sequence[str], catalog: Catalog, lang: Lang) -> list[str]:
@@ -567,7 +580,10 @@ def _price_rows(offers: OfferTable, main: str, times: float, lang: Lang, *, is_o
     for at, (server, way) in enumerate(zip(offers.server_index.tolist(), _ways(offers), strict=True)):
         name = offers.servers.provider[server]
         groups.setdefault(f"{name}/{offers.servers.instance_type[server]}" if is_one else name, {}).setdefault(way, at)
-    priced = sorted((rows for rows in groups.values() if main in rows), key=lambda rows: float(each[rows[main]]))
+    # what is too old to be paid today leads nothing that is fresh
+    priced = sorted(
+        (rows for rows in groups.values() if main in rows), key=lambda rows: (bool(offers.is_stale[rows[main]]), each[rows[main]])
+    )
     lines = []
     for rows in priced:
         row = offers.row(rows[main])

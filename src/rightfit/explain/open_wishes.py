@@ -297,6 +297,9 @@ def largest_model(sentence: str, catalog: Catalog) -> CheckResult | None:
     if found is None or "model" in found.wishes:
         return None
     given = {name: value for name, value in found.wishes.items() if name in _OF_LARGEST}
+    if found.own_machine and memory is None:
+        number, _, card = found.own_machine.partition("@")[0].partition("x")
+        given |= {"gpu": card, "num_gpus": number}
     if {"gpu", "budget"}.isdisjoint(given) and memory is None:
         return None
     sized = _read(rest) if memory is not None else None
@@ -313,9 +316,9 @@ def largest_model(sentence: str, catalog: Catalog) -> CheckResult | None:
         formats = [given["quantization"]] if "quantization" in given else ["none", "int4"]
         ways = [{"task": "serve", **load, "quantization": one} for one in formats]
     had = float(memory["amount"]) * GIB if memory else 0.0
-    if "gpu" in given and str(given.setdefault("num_gpus", "1")) == "1":
-        cards = facts.match_accelerators(given["gpu"])
-        if cards and "budget" not in given and server_with(catalog, cards, 1) is None:  # nobody rents one: by its memory
+    if "gpu" in given:
+        cards, number = facts.match_accelerators(given["gpu"]), int(given.setdefault("num_gpus", "1"))
+        if cards and "budget" not in given and server_with(catalog, cards, number) is None:  # nobody rents one: by the memory of each
             had = float(facts.accelerators()[cards[-1]].memory_bytes)
     told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
     for way in ways:

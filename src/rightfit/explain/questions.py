@@ -51,9 +51,25 @@ def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
     server, a cloud or a model; None for any other, wishes above all."""
     from rightfit.workload.ask.posts import is_post
 
+    if asks_to_rent(sentence):
+        return None
     if is_post(sentence) and (is_whole_wish(sentence) or _is_set_up(sentence)):  # its plan answers, and names in it are no questions
         return None
     return with_general(_answered(sentence, catalog))
+
+
+def asks_to_rent(sentence: str) -> bool:
+    """Whether a sentence about a machine of one's own asks what else to rent: its plan says it."""
+    from rightfit.workload.ask import understand
+    from rightfit.workload.ask.posts import RENTS
+
+    if not RENTS.search(sentence):
+        return False
+    try:
+        found = understand(without_questions(sentence).wish)
+    except RightfitError:
+        return False
+    return bool(found.own_machine) and "model" in found.wishes
 
 
 def asked_so(sentence: str) -> CheckResult | None:
@@ -131,6 +147,8 @@ def nearest_of(result: CheckResult, *, catalog: Catalog | None = None) -> CheckR
 
 
 def _looked_up(sentence: str, catalog: Catalog) -> CheckResult | None:
+    from rightfit.workload.ask.names import SERVER
+
     if (found := way_to_pay(sentence, catalog)) is not None:  # before the terms that it names
         return found
     if (alike := as_fast_lookup(sentence, catalog)) is not None:
@@ -146,8 +164,9 @@ def _looked_up(sentence: str, catalog: Catalog) -> CheckResult | None:
     if (ruled := asked_rule(sentence, catalog)) is not None:
         return ruled
     is_load = _LOAD & set(_wishes_of(sentence))  # so many users or requests: a plan says whether they are served
+    is_between = len({one.casefold() for one in SERVER.findall(sentence)}) > 1 and is_whole_wish(sentence)  # each is planned
     for reader in (server_question, feature_question) if is_load else (server_question, fit_question, feature_question):
-        if (found := reader(sentence, catalog)) is not None:
+        if not is_between and (found := reader(sentence, catalog)) is not None:
             return found
     is_free = "model" not in _wishes_of(sentence) and find_rule(_QUESTION.sub("", sentence)) is None
     if is_free and (known := known_answer(sentence, least=_VERY)) is not None:
@@ -191,7 +210,7 @@ def is_whole_wish(sentence: str) -> bool:
 
 
 #: Options that say how a job runs that is there already.
-_SETUP = frozenset({"micro_batch", "global_batch", "recompute"})
+_SETUP = frozenset({"micro_batch", "global_batch", "recompute", "method", "sharding"})
 
 
 def _is_set_up(sentence: str) -> bool:

@@ -29,6 +29,39 @@ if TYPE_CHECKING:
     from rightfit.market import Catalog
     from rightfit.market.verdicts import CheckResult
 
+
+def with_cards(sentence: str, catalog: Catalog) -> str:
+    """A sentence with the GPUs and the cloud of a server in place of its name, "on a p4d.24xlarge":
+    they are what a plan takes. Of a post the first server, on which it runs; as it is where several
+    servers are to be chosen between, which are tried by their names, or where nobody knows it."""
+    from rightfit.market.server_names import exact_servers, series_members
+    from rightfit.workload.ask.names import SERVER
+    from rightfit.workload.ask.posts import is_post
+
+    found, table = list(SERVER.finditer(sentence)), catalog.servers()
+    several = len({one[0].casefold() for one in found}) > 1 and not is_post(sentence)
+    if not found or (several and all(exact_servers(catalog, one[0]) for one in found)):
+        return sentence
+    for one in reversed([one for one in found if several or one[0].casefold() == found[0][0].casefold()]):
+        is_exact = bool(rows := exact_servers(catalog, one[0]))
+        rows = rows or series_members(catalog, one[0])
+        cards = {str(table.accelerator_name[row]) for row in rows} - {""}
+        if len(cards) != 1:
+            continue
+        cloud, counts = str(table.provider[rows[0]]), {int(table.num_accelerators[row]) for row in rows}
+        number = f"{max(counts)}x " if is_exact or len(counts) == 1 else ""
+        servers = _SERVERS_BEFORE.search(sentence[: one.start()]) if number else None
+        start, told = (servers.start(), f"{servers['count']} nodes of ") if servers else (one.start(), "")
+        behind = _SERVERS_BEHIND.match(sentence, one.end())
+        end = behind.end() if behind else one.end()
+        sentence = f"{sentence[:start]} {told}{number}{cards.pop()} on {cloud} {sentence[end:]}"
+    return sentence
+
+
+_SERVERS_BEFORE = re.compile(
+    r"(?<![\w.])(?P<count>[2-9]|\d\d|two|three|four|five|six|eight|[两二三四五六八])\s*(?:x|×|台|个)?\s*$", re.IGNORECASE
+)
+_SERVERS_BEHIND = re.compile(r"\s*(?:nodes?|instances?|machines?|servers?|boxe?s?|vms?|实例|服务器|机器|机型)(?![a-z])", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z][\w.-]*\d[\w.-]*", re.ASCII)
 _LETTER = expression(r"(?<![A-Za-z0-9])(?P<letter>[a-z])\d?(?:\s*系列|\s*系(?!统)|[ -](?:series|family)\b|\s*族)")
 _CARDS = card_pattern()

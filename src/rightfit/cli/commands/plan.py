@@ -206,8 +206,8 @@ def plan(
     try:
         said = _said(model, file, wishes, ask=ask, ask_with=ask_with, view=view)
     except UnreadWordsError as error:
-        # A person gets the plan of the rest, under the question; a program stops.
-        if view.is_machine or not error.leaves_a_plan:
+        # A person gets the plan of the rest, under the words that it leaves out; a program stops.
+        if view.is_machine or not (error.leaves_a_plan or (_asks(sentence) and not given)):
             return _nearest(sentence, given, error, view)
         unread, said = error, (error.wishes.pop("model", None), None, error.wishes)
     except NoModelError as error:
@@ -237,7 +237,7 @@ def plan(
 
         found = with_own(found, catalog)
     unrented: list[str] = []
-    if ask and found.best is None:
+    if ask:
         from rightfit.explain.beside.able import within_unsaid
 
         found, unrented = within_unsaid(found, catalog, view.lang, again=api.plan, is_asked=asked_for.is_able, **asked)
@@ -247,8 +247,8 @@ def plan(
         from rightfit.explain.beside.also_named import other_card_lines
 
         lines += other_card_lines(found, catalog, view.lang)
-    if ask and (general := _general(sentence, lines, view)):
-        lines = [*lines, general]
+    if ask:
+        lines = [*_general(sentence, lines, view), *lines]
     if unread:
         lines = [label("status", "without_words", view.lang, words="; ".join(unread.words)), *lines]
     answer = with_answers(answer, [*unrented, *lines])
@@ -261,7 +261,7 @@ def plan(
 
         answer = with_alternatives(answer, found, view, catalog=catalog)
     emit(answer, view)
-    if unread:
+    if unread and not (found.best and _asks(sentence)):
         raise unread
     return 0 if found.best else 1
 
@@ -386,12 +386,25 @@ def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence
     return 0
 
 
-def _general(sentence: str, lines: Sequence[str], view: View) -> str:
-    """What is said in general of a question that its plan does not answer; "" where it does."""
-    from rightfit.explain.nearest import asks_something, general_lines
+def _asks(sentence: str) -> bool:
+    from rightfit.explain.nearest import asks_something
 
-    told = general_lines(sentence) if not lines and asks_something(sentence) else None
-    return told[view.lang] if told else ""
+    return asks_something(sentence)
+
+
+def _general(sentence: str, lines: Sequence[str], view: View) -> list[str]:
+    """What is said in general: of the faults whose signs a post shows, and of a question that its
+    plan does not answer."""
+    from rightfit.explain.glossary import glossary, symptoms_in
+    from rightfit.explain.nearest import asks_something, general_lines
+    from rightfit.workload.ask.posts import is_post
+
+    if not asks_something(sentence):
+        return []
+    if is_post(sentence) and (signs := symptoms_in(sentence)):
+        return [str(glossary()[name][view.lang]) for name in signs]
+    told = None if lines else general_lines(sentence)
+    return [told[view.lang]] if told else []
 
 
 def _nearest(sentence: str, given: Mapping[str, Any], refused: InputError, view: View) -> int:

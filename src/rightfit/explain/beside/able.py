@@ -80,7 +80,7 @@ def within_unsaid(
     `is_asked`: the sentence asks whether its GPUs do it, so that where they do not the plan goes
     on with what does."""
     if plan.best is not None:
-        return plan, []
+        return _within_patience(plan, catalog, lang, again=again, **asked)
     own, told = on_unrented(plan, catalog, lang, again=again, **asked)
     assumed = assumed_limit(plan)
     if own.best is not None or assumed is None:
@@ -92,6 +92,20 @@ def within_unsaid(
     return longer, [
         worded("waited", lang, metric=worded(f"waited_{assumed['option']}", lang), option=assumed["option"], limit=fields["limit_s"])
     ]
+
+
+def _within_patience(plan: Plan, catalog: Catalog, lang: Lang, *, again: Callable[..., Plan], **asked: Any) -> tuple[Plan, list[str]]:
+    """A run of years that is cheapest where nobody set a deadline, as one that somebody waits
+    for, where more servers do it."""
+    time = plan.best.estimate.get("total_time_s") if plan.best else None
+    figures = facts.coefficients("planning")
+    if plan.best is None or plan.workload.deadline_s is not None or time is None or time.mid <= figures["longest_run_days"] * 86_400.0:
+        return plan, []
+    for days in (figures["usual_run_days"], figures["longest_run_days"]):
+        sooner = again(plan.workload.with_changes(deadline=f"{days:g} days"), catalog=catalog, **asked)
+        if sooner.best is not None:
+            return sooner, [worded("sooner", lang, days=f"{days:g}", way=way_text(plan.best, lang))]
+    return plan, []
 
 
 def _beyond_cards(plan: Plan, catalog: Catalog, *, again: Callable[..., Plan], **asked: Any) -> Plan:
@@ -135,6 +149,9 @@ def on_unrented(plan: Plan, catalog: Catalog, lang: Lang, *, again: Callable[...
     machine, key = unrented_machine(wish, catalog), "unrented_planned"
     if not machine and wish.num_gpus and (cards := _cards_named(wish)) and all(says("setup", "geforce", card) for card in cards):
         machine, key = f"{wish.num_gpus}x{cards[-1]}", "rented_not_planned"  # cards that people own
+    servers, number = wish.max_nodes or 1, wish.num_gpus or 0
+    if servers > 1 and number > servers and number % servers == 0 and _cards_named(wish):  # a machine of one's own is one server
+        machine, key = f"{number // servers}x{_cards_named(wish)[-1]}", "unrented_one_of"
     if not machine:
         return plan, []
     try:
@@ -143,7 +160,7 @@ def on_unrented(plan: Plan, catalog: Catalog, lang: Lang, *, again: Callable[...
         return plan, []
     if own.best is None or own.best.purchase != "owned":
         return plan, []
-    return own, [worded(key, lang, card="/".join(wish.gpu), machine=machine)]
+    return own, [worded(key, lang, card="/".join(wish.gpu), machine=machine, servers=servers)]
 
 
 def _unrented(plan: Plan, catalog: Catalog, lang: Lang) -> str:

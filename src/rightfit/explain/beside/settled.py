@@ -93,9 +93,11 @@ def repeated_lines(repeated: tuple[str, float], best: Option | None, lang: Lang)
 
 def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = None) -> Asked:
     """Take a sentence apart; `given`: options beside it, which win."""
+    from rightfit.explain.server_questions import with_cards
     from rightfit.workload.ask import understand
     from rightfit.workload.ask.asides import PURCHASE
 
+    sentence = with_cards(sentence, catalog)
     asked = _settled(sentence, catalog, given)
     try:
         said = understand(asked.wish)

@@ -308,8 +308,15 @@ def balancer(job: Job) -> dict[str, Resource]:
     }
 
 
+LONGEST_BOOT, TOLD = 16_384, 400
+"""Bytes of user data that AWS takes; a template cannot pack them. TOLD: of the words before it."""
+
+
 def _refuses(job: Job) -> Message | str:
-    return problem(job, "aws")
+    if found := problem(job, "aws"):
+        return found
+    count = len(first_boot(job, ground(job)).encode()) + TOLD
+    return Message("export.first_boot_too_long", most=LONGEST_BOOT, count=count) if count > LONGEST_BOOT else ""
 
 
 TARGET = Target(

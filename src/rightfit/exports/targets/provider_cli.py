@@ -236,13 +236,18 @@ def azure_rights(job: Job, start: str) -> list[str]:
 
 def handed_over(job: Job) -> list[str]:
     """The first boot with what the server cannot know by itself written before it, packed for the
-    clouds that take it as one word."""
+    clouds that take it as one word, and for those that take 16 kB at most."""
     names = (["RIGHTFIT_VAULT"] if job.option.provider == "azure" else []) + ([] if job.is_service else [BUCKET_VARIABLE[0]])
     said = [f"  printf 'export {name}=%q\\n' \"${name}\"" for name in names]
     said.append(f"  if [ -f {TOKEN_FILE} ]; then echo export {TOKEN}=yes; else echo export {TOKEN}=no; fi")
     said += [] if job.is_service else [f"  printf 'export {RUN}=%q\\n' \"$(cat {RUN_FILE} 2>/dev/null || true)\""]
     lines = ['boot="$(mktemp)"', "{", "  echo '#!/bin/bash'", *said, f"  cat {BOOT}", '} > "$boot"']
-    return [*lines, 'packed="$(base64 -w 0 "$boot")"'] if job.option.provider in ("alicloud", "tencent") else lines
+    packed = {
+        "aws": ['gzip -9 "$boot"'],
+        "alicloud": ['packed="$(base64 -w 0 "$boot")"'],
+        "tencent": ['packed="$(gzip -9 -c "$boot" | base64 -w 0)"'],
+    }
+    return [*lines, *packed.get(job.option.provider, ())]
 
 
 class CommandWord(str):
@@ -278,7 +283,7 @@ def aws(job: Job) -> list[str]:
         *("--instance-initiated-shutdown-behavior", "terminate"),
         *("--subnet-id", CommandWord("$SUBNET_ID"), "--security-group-ids", CommandWord("$SECURITY_GROUP_ID")),
         *("--iam-instance-profile", CommandWord("Name=$INSTANCE_PROFILE")),
-        *("--user-data", CommandWord("file://$boot")),
+        *("--user-data", CommandWord("fileb://$boot.gz")),
         *("--metadata-options", "HttpTokens=required"),
         *("--block-device-mappings", json.dumps([{"DeviceName": device, "Ebs": disk}])),
         *("--tag-specifications", json.dumps([{"ResourceType": kind, "Tags": tags} for kind in ("instance", "volume")])),

@@ -228,7 +228,7 @@ resource "aws_instance" "server" {{
   iam_instance_profile                 = aws_iam_instance_profile.server.name
   key_name                             = var.key_name == "" ? null : var.key_name
   instance_initiated_shutdown_behavior = "terminate"
-  user_data_base64                     = base64encode({user_data(job, bucket="local.bucket")})
+  user_data_base64                     = base64gzip({user_data(job, bucket="local.bucket")})
   user_data_replace_on_change          = true
   tags                                 = {{ Name = "${{var.name}}-${{count.index}}" }}
 {spot if job.is_spot else ""}

@@ -216,7 +216,7 @@ resource "tencentcloud_instance" "server" {{
   system_disk_size           = {job.disk_gib}
   cam_role_name              = tencentcloud_cam_role.server.name
   key_ids                    = var.key_id == "" ? [] : [var.key_id]
-  user_data                  = base64encode({user_data(job, bucket="local.bucket")})
+  user_data                  = base64gzip({user_data(job, bucket="local.bucket")})
   tags                       = {tags}
   depends_on                 = [tencentcloud_cam_role_policy_attachment.server]
 {month}{replaced(job)}}}

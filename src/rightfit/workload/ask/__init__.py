@@ -20,14 +20,16 @@ from rightfit.messages import Message
 from rightfit.units import normalize, parse_count
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.asides import (
+    assume_small,
     deny_unavailable,
+    drop_impossible,
     read_day_tokens,
     read_prompt_parts,
     settle_named,
     settle_purchase,
 )
 from rightfit.workload.ask.choices import as_prompt, infer, read_words
-from rightfit.workload.ask.dates import ask_for_day, assume_each_day, read_calendar, read_daily, read_dates, settle_restated
+from rightfit.workload.ask.dates import ask_for_day, assume_each_day, read_calendar, read_daily, read_dates, read_today, settle_restated
 from rightfit.workload.ask.figured import (
     drop_staff,
     keep_in_flight,
@@ -62,6 +64,7 @@ from rightfit.workload.ask.named import (
     settle_data_set,
     settle_data_store,
     settle_lease,
+    settle_sizes,
 )
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.numbers import read_ranges, spoken
@@ -97,6 +100,12 @@ def _in_parts(text: str) -> str:
     return _ANY_DASH.sub(lambda found: found[1] or ";", parts) if dashes > 1 else parts
 
 
+_KIND_BEHIND = re.compile(r"(?<=[A-Z0-9])-(?:style|like|type|sized?|class)(?![A-Za-z])")
+"""Behind a name, of which it tells that something near it will do: "a DLRM-style recommender"."""
+_JOINED = re.compile(r"(?<=[A-Za-z]{3})\+(?=[A-Z][a-z])")
+"""Between two names: "ComfyUI+Flux dev"."""
+_ASKED_BY_NOT = re.compile(r"(?<=[一-鿿])(?<![也都就才还要是更])不(?=\s*(?:[,，。?？!！;；]|$))")
+"""A denial that ends a Chinese clause asks, 顶得住不: it denies nothing."""
 _SETTING_END = re.compile(r"(=[^\s;]+)\s+(?=[A-Za-z_][\w.-]*=\S)|(--[A-Za-z][\w-]*(?:[= ][^\s-]\S*)?)\s+(?=--[A-Za-z])")
 """Between the settings of a command line: the value of one is no number of the next."""
 
@@ -134,6 +143,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
 @functools.lru_cache(maxsize=64)
 def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     """A sentence as it is understood, once: each reader of a question asks for it."""
+    text = _JOINED.sub(" + ", _KIND_BEHIND.sub(" ", _ASKED_BY_NOT.sub("吗", text)))
     said, assumed = spoken(normalize(_in_parts(_sizes_apart(_SETTING_END.sub(r"\1\2; ", text.replace("，", ", "))))))
     sentence = Sentence(said)
     sentence.assumed += assumed
@@ -144,6 +154,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     read_later(sentence)
     read_run(sentence)
     read_daily(sentence)
+    today = read_today(sentence, today)
     read_dates(sentence, today)
     settle_restated(sentence)
     read_ranges(sentence)
@@ -217,6 +228,11 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     if task == "serve" and sentence.own_machine and not (sentence.has("users") or sentence.has("rate")):
         inferred.append(Reading("users", "1", ""))
         sentence.assumed.append(Message("workload.assumed_own_use"))
+    inferred += assume_small(sentence, task)
+    drop_impossible(sentence)
+    settle_sizes(sentence)
+    if sentence.is_post and task not in ("", "serve"):
+        _note_monthly(sentence)
     if task == "serve" and sentence.is_post:
         _note_deadline(sentence)
     if task == "serve":
@@ -291,6 +307,8 @@ def _apply(sentence: Sentence, rule: grammar.GrammarRule) -> None:
         if match.end() > match.start() and not is_negative and is_taken(rule.option, value):
             if rule.option == "data" and sentence.is_post and (_is_memory(sentence, match) or _EACH.match(match.string, match.end())):
                 continue
+            if rule.option == "data" and (sized := grammar.BARE_SIZE.match(sentence.text, match.start())) and sized.end() > match.end():
+                continue  # "a 13B chat model"
             if rule.option == "data" and _is_size_of_counted(sentence, match):
                 sentence.note(*match.span())
                 continue
@@ -303,7 +321,9 @@ def _apply(sentence: Sentence, rule: grammar.GrammarRule) -> None:
 
 
 _TOKENS_ALONE = grammar.shape(r"(?<=[,;(，；（])\s*(?:{at_most}\s*)?(?P<number>\d{1,5}k?)\s?tokens?(?=\s*(?:[,;.)，；。）]|$))")
-_FEW_TOKENS = re.compile(r"(?P<number>\d{1,5}) tokens?")
+_FEW_TOKENS = re.compile(r"(?P<number>\d{1,5}k?) tokens?")
+#: Tokens that each of many samples has at least, where some are told of all of them.
+_FEWEST_EACH = 20.0
 
 
 _BYTES = grammar.shape("{size}")
@@ -364,7 +384,7 @@ def _is_length(sentence: Sentence, start: int, end: int, value: str) -> bool:
         return False
     others = sentence.text[:start] + BLANK * (end - start) + sentence.text[end:]
     return any(
-        parse_count(one["amount"].replace(" ", "")) > float(few["number"])
+        parse_count(one["amount"].replace(" ", "")) * _FEWEST_EACH > parse_count(few["number"])
         for pattern in (grammar.DESCRIBED, grammar.COUNTED_NOUN, grammar.COUNTED_DATA)
         for one in pattern.finditer(others)
         if "token" not in one[0]
@@ -500,11 +520,23 @@ def _drop_wider_card(sentence: Sentence) -> None:
             sentence.noted.append(reading.words)
 
 
+def _note_monthly(sentence: Sentence) -> None:
+    """Money for a month is no limit of a job that ends, as a post tells it: it is left out, and
+    said."""
+    for reading in [one for one in sentence.readings if one.option == "budget" and one.value.endswith("/month")]:
+        sentence.readings.remove(reading)
+        sentence.noted.append(reading.words)
+        sentence.assumed.append(Message("workload.assumed_monthly", words=reading.words))
+
+
 def _note_deadline(sentence: Sentence) -> None:
     """A service has no end: a time that a post tells beside it is left out, and said."""
     for reading in [one for one in sentence.readings if one.option == "deadline"]:
         sentence.readings.remove(reading)
         sentence.asked.append(reading.words)
+
+
+_IN_YUAN = grammar.shape("{yuan_seller}")
 
 
 def _note_unpriced(sentence: Sentence) -> None:
@@ -517,6 +549,8 @@ def _note_unpriced(sentence: Sentence) -> None:
             name = found["seller"]
             sentence.note(*found.span())
             sentence.assumed.append(Message("workload.assumed_unpriced", seller=name))
+            if _IN_YUAN.fullmatch(name) and not sentence.has("currency") and not sentence.has("budget"):
+                sentence.readings.append(Reading("currency", "cny", name))
 
 
 def _note_other_card(sentence: Sentence) -> None:

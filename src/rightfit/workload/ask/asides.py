@@ -9,6 +9,7 @@ import itertools
 
 from rightfit import facts
 from rightfit.errors import RightfitError
+from rightfit.facts import tables
 from rightfit.facts.engines import published_format
 from rightfit.facts.expressions import Expression
 from rightfit.messages import Message
@@ -60,6 +61,74 @@ def settle_purchase(sentence: Sentence) -> None:
     if not sentence.has("currency") and (currency := parse_money(money[0].value).currency) != "usd":
         sentence.readings.append(Reading("currency", currency, money[0].words))
     sentence.assumed.append(Message("workload.assumed_purchase", words=money[0].words))
+
+
+_LEAST = r"(?<![A-Za-z]){least_runs}(?![a-z])|{least_runs}(?<=[一-鿿])"
+_LABELS = r"(?<![A-Za-z]){labels}(?![a-z])|{labels}(?<=[一-鿿])"
+_SHORT, _SHORT_TEXT = r"(?<![A-Za-z]){short_prompt}(?![a-z])", r"(?<![A-Za-z]){short_text}(?![a-z])"
+
+
+def assume_small(sentence: Sentence, task: str) -> list[Reading]:
+    """What words for little say: the least that runs is few bits for one user, a short prompt is
+    of so many tokens, and a label is written in a few."""
+    found: list[Reading] = []
+    planning = tables.coefficients("planning")
+    if task == "serve" and _shape(_LEAST).search(sentence.whole):
+        if not (sentence.has("users") or sentence.has("rate") or sentence.has("quantization") or sentence.own_machine):
+            found += [Reading("users", "1", ""), Reading("quantization", "int4", ""), Reading("objective", "cost", "")]
+            sentence.assumed.append(Message("workload.assumed_least"))
+        for again in list(_shape(_LEAST).finditer(sentence.text)):
+            sentence.blank(*again.span())
+    if task not in ("serve", "batch") or sentence.has("image_size"):
+        return found
+    short = _shape(_SHORT).search(sentence.text)
+    labels = _shape(_LABELS).search(sentence.whole) if task == "batch" and sentence.has("data") and _writes(sentence) else None
+    if labels and not sentence.has("output_tokens"):
+        found.append(Reading("output_tokens", f"{planning['label_tokens']:g}", ""))
+        sentence.assumed.append(Message("workload.assumed_label", words=labels[0], count=f"{planning['label_tokens']:g}"))
+        short = short or _shape(_SHORT_TEXT).search(sentence.whole)
+    if short and _writes(sentence) and not any(sentence.has(one) for one in ("input_tokens", "seq_len")):
+        found.append(Reading("input_tokens", f"{planning['short_text_tokens']:g}", ""))
+        sentence.assumed.append(Message("workload.assumed_short", words=short[0], count=f"{planning['short_text_tokens']:g}"))
+        for again in list(_shape(_SHORT).finditer(sentence.text)):
+            sentence.blank(*again.span())
+    return found
+
+
+_FEW_BITS = frozenset({"fp8", "fp4", "nvfp4", "mxfp4", "int8", "int4"})
+
+
+def drop_impossible(sentence: Sentence) -> None:
+    """A number format that the GPU or the model does not take, as settings that were pasted have:
+    what does is planned, and said."""
+    for reading in [one for one in sentence.readings if one.option == "precision" and one.value in ("bf16", *_FEW_BITS)]:
+        cards = [card for one in sentence.readings if one.option == "gpu" for card in facts.match_accelerators(one.value)]
+        cards += facts.match_accelerators(sentence.own_machine.partition("@")[0].partition("x")[2])
+        without = [card for card in cards if not facts.accelerators()[card].supports_bf16] if reading.value == "bf16" else []
+        if not without and not (reading.value != "bf16" and draws(sentence)):
+            continue
+        sentence.readings.remove(reading)
+        sentence.noted.append(reading.words)
+        lacks = without[0] if without else next(one.words for one in sentence.readings if one.option == "model")
+        sentence.assumed.append(Message("workload.assumed_format", words=reading.words, lacks=lacks))
+
+
+def draws(sentence: Sentence) -> bool:
+    """Whether the model is one that draws."""
+    model = next((one.value for one in sentence.readings if one.option == "model"), "")
+    try:
+        return isinstance(facts.model(model, network=False), facts.DiffusionModel)
+    except RightfitError:
+        return False
+
+
+def _writes(sentence: Sentence) -> bool:
+    """Whether the model is one that writes text."""
+    model = next((one.value for one in sentence.readings if one.option == "model"), "")
+    try:
+        return str(getattr(facts.model(model, network=False), "kind", "")) in ("decoder", "moe-decoder")
+    except RightfitError:
+        return False
 
 
 def read_prompt_parts(sentence: Sentence) -> None:

@@ -12,10 +12,12 @@ from rightfit import facts
 from rightfit.facts import engines, tables
 from rightfit.facts.classical import classical_model
 from rightfit.facts.expressions import Expression
+from rightfit.facts.resolve import is_relative
 from rightfit.facts.trainers import strange_words
 from rightfit.messages import Message
 from rightfit.units import parse_count, parse_data
 from rightfit.workload.ask import grammar
+from rightfit.workload.ask.asides import draws
 from rightfit.workload.ask.figured import DENIED_AT_ONCE, reads_pages
 from rightfit.workload.ask.sentence import Reading, Sentence
 
@@ -38,6 +40,7 @@ _CHOICES: tuple[tuple[str, Mapping[str, Expression]], ...] = (
 
 #: Ways to pay that bind for longer than a job runs.
 _COMMITTED = ("reserved", "reserved-1y", "reserved-3y", "subscription", "subscription-1m", "capacity-block")
+_OWN_DATA = grammar.shape(r"(?<![A-Za-z]){own_data}(?![a-z])|{own_data}(?<=[一-鿿])")
 _PERMITTED = grammar.shape("{permitted}")
 
 
@@ -127,6 +130,12 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
     )
     if not task and is_served and not any(sentence.has(option) for option in ("data", "method", "epochs", "steps")):
         task = "serve"  # weights in so many bits are served, and so is what a serving engine runs
+    own = _OWN_DATA.search(sentence.whole) if task == "train" and sentence.has("model") and not sentence.has("data") else None
+    if own and not grammar.FROM_SCRATCH.search(sentence.whole):
+        task = "finetune"
+        sentence.assumed.append(Message("workload.assumed_own_data", words=own[0]))
+    if not task and any(one.option == "model" and is_relative(one.value) for one in sentence.readings):
+        task = "train"  # nobody adapts weights of a network that is only like it
     inferred = [Reading("task", task, "")] if task else []
     if task == "prepare" and (operation := _heaviest(sentence, text) or _usual_operation(sentence, text)):
         inferred.append(Reading("operation", operation, ""))
@@ -355,6 +364,8 @@ def _task(sentence: Sentence, text: str) -> str:
     if sentence.has("data") and (sentence.has("frames") or reads_pages(sentence) or _turns_sound(sentence)):
         return "batch"
     if sentence.has("model") and sentence.has("data") and (sentence.has("output_tokens") or sentence.has("input_tokens")):
+        return "batch"
+    if sentence.has("data") and grammar.DRAWING.search(sentence.whole) and draws(sentence):  # images are made, not learned from
         return "batch"
     if sentence.has("model") and not sentence.has("data") and grammar.RUNNING.search(text):
         return "serve"

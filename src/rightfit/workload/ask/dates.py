@@ -75,6 +75,18 @@ def read_dates(sentence: Sentence, today: datetime.date) -> None:
         )
 
 
+_TODAY = grammar.shape(r"[(（,，]?\s*(?<![A-Za-z]){today_is}\s*(?:(?P<en>{weekday_en})(?![a-z])|(?P<zh>{weekday_zh}))\s*[)）]?")
+
+
+def read_today(sentence: Sentence, today: datetime.date) -> datetime.date:
+    """Today by what a sentence says of it: "must be done by Monday (today is Friday)"."""
+    if not (found := _TODAY.search(sentence.text)):
+        return today
+    sentence.note(*found.span())
+    day = grammar.WEEKDAYS[(found["en"] or found["zh"]).casefold()]
+    return today + datetime.timedelta(days=(day - today.weekday()) % 7)
+
+
 _RESTATED = grammar.shape(
     rf"{grammar.BLANK}\s*(?:[(（]\s*(?:{{same_time}}\s*)*(?P<inside>{{long_time}})(?:\s{{from_now}})?\s*[)）]|[,，]?\s*(?:{{same_time}}\s*)+(?P<behind>{{long_time}})(?:\s{{from_now}})?(?![a-z]))"
 )

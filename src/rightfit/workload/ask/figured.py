@@ -33,6 +33,12 @@ from rightfit.workload.ask.sentence import Reading, Sentence, is_taken
 _DAILY_PEOPLE = grammar.shape(
     r"(?P<en>{amount})\s*(?:[a-z]+\s)?{people}\s*{each_period}\s*(?P<period>{day_or_more})(?![a-z])|每[天日]{about_zh}?\s*(?P<zh>{amount})\s*(?:个|名|位)?\s*{people_zh}(?:次)?{doing_zh}?"
 )
+_DAILY_ACTIVE = grammar.shape(
+    r"(?P<en>{amount})\s*{daily_active}|(?<![a-z]){daily_active}{is}(?P<tail>{amount})(?!\w)|{daily_active_zh}{is}{about_zh}?\s*(?P<zh>{amount})\s*(?:个|名|位)?(?:{people_zh})?|(?P<head>{amount})\s*(?:的)?{daily_active_zh}"
+)
+_EACH_PERSON = grammar.shape(
+    r"{each_person}(?:大概|大约|约|平均)?[一-鿿]{0,2}?\s*(?P<zh>{number})\s*[次个条轮]|(?P<en>{digits})\s{each_person_after}(?![a-z])"
+)
 _REPEATED = grammar.shape(r"(?P<en>{amount})\s(?:[a-z]+\s)?{repeated}(?![a-z])|(?P<zh>{amount})\s*{repeated_zh}")
 _SEARCHED = grammar.shape(r"(?<![A-Za-z]){search_name}(?![a-z])|{search_name}")
 _SHARE = grammar.shape(
@@ -194,7 +200,18 @@ def _read_files(sentence: Sentence) -> None:
 
 
 def _read_daily_people(sentence: Sentence) -> None:
-    """People who come in a day are no people at once: a request of each, as the answer says."""
+    """People who come in a day are no people at once: a request of each, several of each that are
+    active, as the answer says."""
+    if (active := _DAILY_ACTIVE.search(sentence.text)) and not sentence.has("rate"):
+        people = _number(_first(active, "en", "tail", "zh", "head"))
+        told = _EACH_PERSON.search(sentence.text)
+        each = _number(_first(told, "zh", "en")) if told else tables.coefficients("planning")["requests_per_active_user"]
+        sentence.take(*active.span(), "rate", f"{people * each:.0f}/day")
+        if told:
+            sentence.blank(*told.span())
+        else:
+            sentence.assumed.append(Message("workload.assumed_daily_active", words=active[0].strip(" ,，"), count=f"{each:g}"))
+        return
     found = _DAILY_PEOPLE.search(sentence.text)
     if found is None or sentence.has("rate"):
         return

@@ -94,14 +94,14 @@ def _weight(piece: str, before: str, after: str, *, is_shouted: bool) -> str:
     if not piece.isascii():
         rest = known_zh.sub(" ", piece)
         demands, denies = _hard_zh()
-        if any(char.isdigit() for char in rest) or _NUMERAL_ZH.search(rest) or demands.search(piece) or denies.search(rest):
+        if any(char.isdigit() for char in rest) or _NUMERAL_ZH.search(rest) or _demands_in(piece, demands) or denies.search(rest):
             return "hard"
         return "soft" if rest.strip() or soft_zh.intersection(known_zh.findall(piece)) else ""
     word = piece.casefold().strip("-_'")
     parts = [word, *word.split("-")] if "-" in word else [word]
     if not word or word in glue:
         return ""
-    if word in soft or (len(parts) > 1 and all(part in glue | soft for part in parts[1:])):
+    if word in soft or word in grammar.OBJECT_STORES or (len(parts) > 1 and all(part in glue | soft for part in parts[1:])):
         return "soft"
     if word.endswith("s") and word[:-1] in soft | glue:
         return "soft"
@@ -123,6 +123,12 @@ def _weight(piece: str, before: str, after: str, *, is_shouted: bool) -> str:
         or means.search(before)
         else "plain"
     )
+
+
+def _demands_in(piece: str, demands: Expression) -> bool:
+    """Whether a Chinese piece demands something: 国产, not the longer word 国产大模型."""
+    longer = [one.span() for one in _lists()[4].finditer(piece)]
+    return any(not any(start <= one.start() and one.end() < end for start, end in longer) for one in demands.finditer(piece))
 
 
 @functools.cache

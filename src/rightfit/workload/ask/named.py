@@ -7,12 +7,12 @@ import itertools
 import re
 
 from rightfit import facts
-from rightfit.errors import RightfitError
-from rightfit.facts import tables
+from rightfit.errors import AmbiguousNameError, RightfitError
+from rightfit.facts import resolve, tables
 from rightfit.messages import Message
 from rightfit.units import parse_count, parse_data
 from rightfit.workload.ask import grammar
-from rightfit.workload.ask.names import Name, meant, names_in
+from rightfit.workload.ask.names import Name, meant, names_in, relative
 from rightfit.workload.ask.sentence import Reading, Sentence, is_taken
 
 _TWO_NUMBERS = re.compile(r"[\d.]+[kKmM]?/[\d.]+[kKmM]?")
@@ -24,12 +24,47 @@ def read_hub_id(sentence: Sentence) -> None:
         is_unit = grammar.shape("(?:{rate_not_id}|{money_unit}|{amount})/(?:{rate_period}s?|{budget_period}|{month})").fullmatch(
             found[0]
         ) or _TWO_NUMBERS.fullmatch(found[0])
-        if is_unit or sentence.has("model") or is_taken("data", found[0]):
+        if is_unit or sentence.has("model") or is_taken("data", found[0]) or _is_choice_of(found[0]):
             continue
         if _is_beside_model(sentence, found):  # a module of a log, a choice: NET/Plugin, bf16/gpu
             sentence.ask(*found.span())
             continue
         sentence.take(found.start(), found.end(), "model", found[0])
+
+
+def _is_choice_of(words: str) -> bool:
+    """Whether a slash stands between two words for a choice, "QLoRA/LoRA", and no identifier."""
+    return all(any(pattern.fullmatch(part) for pattern in grammar.named_words()) for part in words.split("/"))
+
+
+def settle_sizes(sentence: Sentence) -> None:
+    """A name that several sizes of a family have: the one of a size that is told beside it, else
+    the middle one."""
+    told = next((one for one in sentence.readings if one.option == "model"), None)
+    if told is None or not any(char.isdigit() for char in told.value):  # a kind, "LSTM", has no usual size
+        return
+    try:
+        facts.model(told.value, network=False)
+    except AmbiguousNameError as ambiguous:
+        names = ambiguous.candidates
+    except RightfitError:
+        return
+    else:
+        return
+    sizes = [found["latin"].replace(" ", "").casefold() for found in grammar.BARE_SIZE.finditer(sentence.whole) if found["latin"]]
+    beside = [name for size in sizes for name in names if size in name.casefold().split("-")]
+    known = [name for name in names if _is_one(name)]
+    if not (beside or known):
+        return
+    chosen = beside[0] if beside else sorted(known, key=_parameters)[len(known) // 2]
+    sentence.readings[sentence.readings.index(told)] = Reading("model", chosen, told.words)
+    others = ", ".join(name for name in names[:6] if name != chosen)
+    sentence.assumed.append(Message("workload.assumed_size", words=told.words, model=chosen, others=others))
+
+
+def _parameters(name: str) -> float:
+    record = facts.model(name, network=False)
+    return float(getattr(record, "params_total", None) or getattr(record, "params", 0.0) or 0.0)
 
 
 def _is_beside_model(sentence: Sentence, found: re.Match[str]) -> bool:
@@ -82,6 +117,9 @@ def read_names(sentence: Sentence) -> None:
             _read_kind(sentence, name, is_named=model is not None or sentence.has("model"))
     if chain:
         _read_unknown_alternative(sentence, chain, names)
+    if not sentence.has("model") and (name := relative(sentence.text)[0]) and resolve.usual_model(name):
+        start = sentence.text.index(name)  # its nearest relative is planned, as the answer says
+        sentence.take(start, start + len(name), "model", name)
 
 
 def _is_one(name: str) -> bool:

@@ -42,7 +42,7 @@ def names_in(text: str) -> list[Name]:
 
 def _candidates(text: str) -> Iterator[Name]:
     yield from _gpus(text)
-    for kind, pattern in (("server", _SERVER), ("server", _DISK), ("choice", _CHOICE), ("region", grammar.REGION), ("city", grammar.CITY)):
+    for kind, pattern in (("server", SERVER), ("server", _DISK), ("choice", _CHOICE), ("region", grammar.REGION), ("city", grammar.CITY)):
         yield from (Name(kind, match[0], *match.span()) for match in pattern.finditer(text))
     for kind, pattern, meanings in (("cloud", grammar.CLOUD, grammar.CLOUD_NAMES), ("country", grammar.COUNTRY, grammar.COUNTRY_NAMES)):
         yield from (Name(kind, meant(match[0], meanings), *match.span()) for match in pattern.finditer(text) if not _is_money(match))
@@ -97,7 +97,7 @@ _COMMON, _ALONE, _PLAIN_WORDS, _EVERYDAY, _EVERYDAY_DATASETS = (
 _NO_ALGORITHM = _COMMON | _PLAIN_WORDS
 _PHRASES = tuple(grammar.listed("phrase", "names"))
 _MONEY = grammar.shape("{money_unit}")
-_SERVER = tables.shape("names", r"(?<![\w.-])(?:{server}|{server_family})(?![\w.-]*\w)", ignore_case=True)
+SERVER = tables.shape("names", r"(?<![A-Za-z0-9_.-])(?:{server}|{server_family})(?![A-Za-z0-9_.-]*[A-Za-z0-9_])", ignore_case=True)
 _DISK = tables.shape("names", r"(?<![A-Za-z0-9.]){disk}(?![A-Za-z0-9])", ignore_case=True)
 _CHOICE = tables.shape("names", r"(?<![A-Za-z0-9]){cpu_choice}(?![A-Za-z0-9])", ignore_case=True)
 _NO_GPU = tables.shape("names", r"(?<![A-Za-z0-9-])(?:{no_gpu}|(?<![A-Za-z0-9_])(?<!\b\d )(?<!\b\d\d ){cpu})", ignore_case=True)

@@ -27,7 +27,7 @@ _ELSEWHERE = grammar.shape(r"(?<![A-Za-z]){elsewhere_en}(?![A-Za-z])|{elsewhere_
 _ASKS_HARDWARE = grammar.shape(r"(?<![A-Za-z]){asks_hardware}(?![A-Za-z])|{asks_hardware_zh}")
 _FAILS = grammar.shape(r"(?<![A-Za-z]){fails}(?![A-Za-z])|{fails_zh}")
 _RAN_BEFORE = grammar.shape(r"(?<![A-Za-z]){ran_before}(?![A-Za-z])|{ran_before_zh}")
-_RENTS = grammar.shape(r"(?<![A-Za-z]){rents_en}(?![A-Za-z])|{rents_zh}")
+RENTS = grammar.shape(r"(?<![A-Za-z]){rents_en}(?![A-Za-z])|{rents_zh}")
 _GIVES_UP = grammar.shape(r"(?<![A-Za-z]){gives_up}(?![a-z])|{gives_up}(?<=[一-鿿])")
 _REJECTS_OWN = grammar.shape(r"(?<![A-Za-z]){rejects_own}(?![a-z])|{rejects_own}(?<=[一-鿿])")
 _OF_OWN = grammar.shape(r"(?<![A-Za-z]){asked_of_own}(?![a-z])|{asked_of_own}(?<=[一-鿿])")
@@ -82,7 +82,7 @@ def read_post(sentence: Sentence) -> None:
     models = [_models(sentence.text[start:end]) for start, end in parts]
     if any(name for named in models for name in named if not grammar.BARE_SIZE.fullmatch(name)):  # a size beside a name tells nothing
         models = [{name for name in named if not grammar.BARE_SIZE.fullmatch(name)} for named in models]
-    told, rents = [], _RENTS.search(sentence.text)
+    told, rents = [], RENTS.search(sentence.text)
     for at, (start, end) in enumerate(parts):
         text = sentence.text[start:end]
         elsewhere = {name for other, named in enumerate(models) if other != at for name in named}
@@ -151,7 +151,7 @@ def give_up_own(sentence: Sentence) -> None:
     if not (sentence.own_machine and (rejects or (sentence.is_post and _GIVES_UP.search(sentence.whole)))):
         return
     asks = [sentence.whole[start : end + 1] for start, end in statements(sentence.whole)]
-    if not (rejects or _RENTS.search(sentence.whole) or any(reading.option in ("gpu", "cloud") for reading in sentence.readings)):
+    if not (rejects or RENTS.search(sentence.whole) or any(reading.option in ("gpu", "cloud") for reading in sentence.readings)):
         return
     if any(_OF_OWN.search(text) and _QUESTION.search(text) for text in asks):
         return
@@ -190,7 +190,8 @@ def compare_cards(sentence: Sentence) -> None:
             sentence.readings.remove(reading)
             sentence.noted.append(reading.words)
     for reading in [one for one in sentence.readings if one.option == "num_gpus"]:
-        if len(set(sentence.card_counts)) > 1 and len({count for _, count in sentence.card_counts}) > 1:
+        told = {pair for pair in sentence.card_counts if pair[1]} if len(dict(sentence.card_counts)) == 1 else set(sentence.card_counts)
+        if len(told) > 1 and len({count for _, count in told}) > 1:  # one card, named again without a number, is as many as before
             sentence.readings.remove(reading)
             sentence.noted += [reading.words, *sentence.other_counts]
             sentence.asked = [words for words in sentence.asked if words not in sentence.other_counts]
