@@ -96,7 +96,7 @@ def _repeated(space: ServingSpace, rates: ServeRates, points: int) -> tuple[tupl
 def _decode_s(space: ServingSpace, rates: ServeRates, *, batch: Array, context: Array) -> Array:
     """Seconds of a step (N, points) with `batch` sequences of `context` tokens."""
     (model, serve, device, links, repeated), shape = _repeated(space, rates, batch.size)
-    load = {"batch": np.tile(batch, shape[0]), "context": np.tile(context, shape[0])}
+    load: dict[str, Any] = {"batch": np.tile(batch, shape[0]), "context": np.tile(context, shape[0])}
     if space.extras:
         return token_step_s(space.extras, model, serve, device, links, repeated, **load).reshape(shape)
     terms = decode.decode_times(model, serve, device, links, repeated, **load)
