@@ -89,7 +89,7 @@ LONGEST_SENTENCE, LONGEST_NUMBER = 2000, 24
 
 _DASH = re.compile(r"(?<=\s)(?<!\d\s)[-–—](?=\s)|(?<=\d\s)[-–—](?=\s(?:(?!\d)|\d{1,3}\s?GB(?![a-z])))")
 """Between the parts of a sentence: it stands between no two numbers."""
-_ANY_DASH = re.compile(r"((?:^|[;,，]|(?<![a-z])(?:between|from)|介于)\s*\d[\d.,]*\s[-–—](?=\s))|(?<=\s)[-–—](?=\s)", re.IGNORECASE)
+_ANY_DASH = grammar.shape(r"((?:^|[;,，]|{range_before})\s*\d[\d.,]*\s[-–—](?=\s))|(?<=\s)[-–—](?=\s)")
 """Any dash that stands alone; in the group one behind a number that begins a part: a range."""
 
 
@@ -100,12 +100,24 @@ def _in_parts(text: str) -> str:
     return _ANY_DASH.sub(lambda found: found[1] or ";", parts) if dashes > 1 else parts
 
 
-_KIND_BEHIND = re.compile(r"(?<=[A-Z0-9])-(?:style|like|type|sized?|class)(?![A-Za-z])")
+_KIND_BEHIND = grammar.shape(r"(?<=(?-i:[A-Z0-9]))-{kind_behind}(?![A-Za-z])")
 """Behind a name, of which it tells that something near it will do: "a DLRM-style recommender"."""
 _JOINED = re.compile(r"(?<=[A-Za-z]{3})\+(?=[A-Z][a-z])")
 """Between two names: "ComfyUI+Flux dev"."""
-_ASKED_BY_NOT = re.compile(r"(?<=[一-鿿])(?<![也都就才还要是更])不(?=\s*(?:[,，。?？!！;；]|$))")
-"""A denial that ends a Chinese clause asks, 顶得住不: it denies nothing."""
+_ASKED_BY_NOT = re.compile(r"(?<=[一-鿿A-Za-z0-9])(?<![也都就才还要是更])[不没](?=\s*(?:[,，。?？!！;；]|$))")
+"""A denial that ends a Chinese clause asks, 顶得住不, 能微调7B不: it denies nothing."""
+_TAG = re.compile(r"(?<![\w/:])([A-Za-z][A-Za-z0-9.-]*):(?=\d+(?:\.\d+)?b(?![A-Za-z0-9]))", re.IGNORECASE)
+"""A model by its tag, as Ollama has it: deepseek-r1:32b."""
+_DISTILLED = re.compile(r"(?<=[A-Za-z0-9])\s*的?蒸馏(?:版|模型)?\s*(?=(?:[A-Za-z]+[\d.]*\s*-?\s*)?\d+(?:\.\d+)?B)", re.IGNORECASE)
+"""Between the name of a model and the size of what was distilled from it: R1 蒸馏 32B."""
+
+
+def _spelled_out(text: str) -> str:
+    """The text with what people write short as the readers know it."""
+    text = _DISTILLED.sub(" distill ", _TAG.sub(r"\1-", _ASKED_BY_NOT.sub("吗", text)))
+    return _JOINED.sub(" + ", _KIND_BEHIND.sub(" ", text))
+
+
 _SETTING_END = re.compile(r"(=[^\s;]+)\s+(?=[A-Za-z_][\w.-]*=\S)|(--[A-Za-z][\w-]*(?:[= ][^\s-]\S*)?)\s+(?=--[A-Za-z])")
 """Between the settings of a command line: the value of one is no number of the next."""
 
@@ -114,18 +126,10 @@ _LINE_END = re.compile(r"(?:\\r)?\\n(?![a-z])")
 """The end of a line as it stands in quoted text."""
 
 
-_TAG = re.compile(r"(?<![\w/:])([A-Za-z][A-Za-z0-9.-]*):(?=\d+(?:\.\d+)?b(?![A-Za-z0-9]))", re.IGNORECASE)
-"""A model by its tag, as Ollama has it: deepseek-r1:32b."""
-_DISTILLED = re.compile(r"(?<=[A-Za-z0-9])\s*的?蒸馏(?:版|模型)?\s*(?=(?:[A-Za-z]+[\d.]*\s*-?\s*)?\d+(?:\.\d+)?B)", re.IGNORECASE)
-_ASKED_SHORT = re.compile(r"(?<=[一-鿿A-Za-z0-9])(?<![一-鿿]不[一-鿿])[不没]\s*(?=[?？]|$)")
-"""What spoken Chinese has in place of 吗 at the end: 跑得动不, 能微调7B不?"""
-
-
 def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     """Read a wish from plain words. `today` settles "by Monday". InputError when there
     is nothing to read."""
-    text = _ASKED_SHORT.sub("吗", _LINE_END.sub("\n", text))
-    text = _DISTILLED.sub(" distill ", _TAG.sub(r"\1-", text))
+    text = _LINE_END.sub("\n", text)
     plain = normalize(text)
     if not plain:
         raise InputError(Message("workload.say_what"), field="ask")
@@ -143,7 +147,7 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
 @functools.lru_cache(maxsize=64)
 def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     """A sentence as it is understood, once: each reader of a question asks for it."""
-    text = _JOINED.sub(" + ", _KIND_BEHIND.sub(" ", _ASKED_BY_NOT.sub("吗", text)))
+    text = _spelled_out(text)
     said, assumed = spoken(normalize(_in_parts(_sizes_apart(_SETTING_END.sub(r"\1\2; ", text.replace("，", ", "))))))
     sentence = Sentence(said)
     sentence.assumed += assumed
@@ -422,11 +426,8 @@ def _note_size_of_samples(sentence: Sentence) -> None:
 
 
 #: An amount of bytes in brackets, or behind a word that sums up.
-_BYTES_BESIDE = re.compile(
-    r"[（(]\s*(?:[约共~]|大约|一共|about|around|some)?\s*\d+(?:\.\d+)?\s*[GMT]i?B\s*[)）]|(?:一?共|总共|合计|\bin total|\baltogether)\s*约?\s*\d+(?:\.\d+)?\s*[GMT]i?B",
-    re.IGNORECASE,
-)
-_OF_TOKENS = re.compile(r"tokens?|词元", re.IGNORECASE)
+_BYTES_BESIDE = grammar.shape(r"[（(]\s*{near_bytes}?\s*\d+(?:\.\d+)?\s*[GMT]i?B\s*[)）]|{summed_bytes}\s*约?\s*\d+(?:\.\d+)?\s*[GMT]i?B")
+_OF_TOKENS = grammar.shape("{plain_tokens}")
 
 
 def _read_described(sentence: Sentence) -> None:

@@ -37,7 +37,7 @@ _DAILY_ACTIVE = grammar.shape(
     r"(?P<en>{amount})\s*{daily_active}|(?<![a-z]){daily_active}{is}(?P<tail>{amount})(?!\w)|{daily_active_zh}{is}{about_zh}?\s*(?P<zh>{amount})\s*(?:个|名|位)?(?:{people_zh})?|(?P<head>{amount})\s*(?:的)?{daily_active_zh}"
 )
 _EACH_PERSON = grammar.shape(
-    r"{each_person}(?:大概|大约|约|平均)?[一-鿿]{0,2}?\s*(?P<zh>{number})\s*[次个条轮]|(?P<en>{digits})\s{each_person_after}(?![a-z])"
+    r"{each_person}{each_about}?[一-鿿]{0,2}?\s*(?P<zh>{number})\s*[次个条轮]|(?P<en>{digits})\s{each_person_after}(?![a-z])"
 )
 _REPEATED = grammar.shape(r"(?P<en>{amount})\s(?:[a-z]+\s)?{repeated}(?![a-z])|(?P<zh>{amount})\s*{repeated_zh}")
 _SEARCHED = grammar.shape(r"(?<![A-Za-z]){search_name}(?![a-z])|{search_name}")
