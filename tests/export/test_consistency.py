@@ -517,3 +517,11 @@ def test_questions_that_answer_themselves_are_found() -> None:
     assert CONSTANT.search("if [ yes = no ] || true; then")
     assert IDLE.search("again() {\n  return 1\n}\n")
     assert not CONSTANT.search('[ "$gone" -ge 3 ]')
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_what_check_says_has_no_marks_of_markdown(name: str) -> None:
+    check = bundle(name).get("check.sh", "")  # there is none where nothing starts the plan
+    said = re.findall(r"(?:lacks|there|unknown) '([^']*)'", check)
+    assert said or not check
+    assert not [words for words in said if "`" in words]

@@ -86,7 +86,7 @@ def _way(job: Job, recipe: Recipe) -> str:
 
 
 def _program(name: str, install: str) -> str:
-    return f"if command -v {name} >/dev/null 2>&1; then there {shell([name])}; else lacks {shell([f'the program {name}: {install}'])}; fi\n"
+    return f"if command -v {name} >/dev/null 2>&1; then there {plainly(name)}; else lacks {plainly(f'the program {name}: {install}')}; fi\n"
 
 
 def _variable(job: Job, name: str, about: str) -> str:
@@ -96,7 +96,7 @@ def _variable(job: Job, name: str, about: str) -> str:
     before = f'{name}="${{{name}:-{in_quotes(given)}}}"\n' if given is not None else ""
     if found and not before:
         before = f'export {name}="${{{name}:-$({found} 2>/dev/null)}}"\n'
-    return f'{before}if [ -n "${{{name}:-}}" ]; then there "{name}"; else lacks {shell([f"{name}: {about}"])}; fi\n'
+    return f'{before}if [ -n "${{{name}:-}}" ]; then there "{name}"; else lacks {plainly(f"{name}: {about}")}; fi\n'
 
 
 def _token(job: Job) -> str:
@@ -105,17 +105,17 @@ def _token(job: Job) -> str:
     if stack_name(job) not in HUB_STACKS:
         return ""
     if own_folder(job):
-        return f"lacks {shell([folder_words(job)])}\n" if job.is_service else ""  # of a run it is looked for as its data are
+        return f"lacks {plainly(folder_words(job))}\n" if job.is_service else ""  # of a run it is looked for as its data are
     if "/" not in model:
         return ""
     page = shell([model])
     return (
         f'code=$(curl -s -o /dev/null -w "%{{http_code}}" --max-time 20 ${{HF_TOKEN:+-H "Authorization: Bearer $HF_TOKEN"}} '
         f'"${{HF_ENDPOINT:-https://huggingface.co}}"/{page}/resolve/main/config.json)\n'
-        f'case "$code" in\n  200 | 30?) there {shell([f"the model {model}"])} ;;\n'
-        f"  401 | 403) lacks {shell([f'leave to fetch {model}: ask for it on the page of the model, and set HF_TOKEN'])} ;;\n"
-        f"  404) lacks {shell([f'{model}: the hub has no model of that name'])} ;;\n"
-        f"  *) unknown {shell([f'access to {model} (Hugging Face is unreachable)'])} ;;\nesac\n"
+        f'case "$code" in\n  200 | 30?) there {plainly(f"the model {model}")} ;;\n'
+        f"  401 | 403) lacks {plainly(f'leave to fetch {model}: ask for it on the page of the model, and set HF_TOKEN')} ;;\n"
+        f"  404) lacks {plainly(f'{model}: the hub has no model of that name')} ;;\n"
+        f"  *) unknown {plainly(f'access to {model} (Hugging Face is unreachable)')} ;;\nesac\n"
     )
 
 
@@ -125,13 +125,18 @@ def folder_words(job: Job) -> str:
     return f"{name} is a folder of this machine, which the server does not have: hf upload YOU/NAME {shell([name])}, and plan with YOU/NAME"
 
 
+def plainly(text: str) -> str:
+    """A sentence as one word of the shell, without the marks that only Markdown shows."""
+    return shell([text.replace("`", "")])
+
+
 def _data(job: Job) -> str:
     """Whether what the user brings lies there."""
     lines = ""
     for name, about in brings(job).items():
         columns = data_columns(job) if name == "data" else ""
         lacking = f"{name}: put {about} into the folder {name} beside this file{f' ({columns})' if columns else ''}"
-        lines += f'if [ -n "$(ls -A {name} 2>/dev/null)" ]; then there {name}; else lacks {shell([lacking])}; fi\n'
+        lines += f'if [ -n "$(ls -A {name} 2>/dev/null)" ]; then there {name}; else lacks {plainly(lacking)}; fi\n'
         lines += columns_check(job) if columns else ""
     return lines
 
@@ -166,7 +171,7 @@ def columns_check(job: Job) -> str:
     """Shell lines that look at the form of the data: the first row of JSON lines, JSON or CSV, or
     the files that there must be; "" for other data."""
     if form := FORMS.get(stack_name(job)):
-        return "" if form[1] == "true" else f"{form[1]} || lacks {shell([f'the form of the data: {form[0]}'])}\n"
+        return "" if form[1] == "true" else f"{form[1]} || lacks {plainly(f'the form of the data: {form[0]}')}\n"
     files = stack_of(job).files
     wanted = json.loads(files.get("train.json") or files.get("run.json") or "{}").get("data_columns", [])
     if stack_name(job) == "tabular":
@@ -177,7 +182,7 @@ def columns_check(job: Job) -> str:
     named = f"{' or '.join(', '.join(names) for names in wanted)} (other names: rightfit export --data-columns)"
     pairs = job.settings.columns
     told = dict(pairs) if not isinstance(pairs, str) else {}
-    return COLUMNS_CHECK % {"wanted": shell([json.dumps(wanted)]), "names": shell([json.dumps(told)]), "needed": shell([named])}
+    return COLUMNS_CHECK % {"wanted": shell([json.dumps(wanted)]), "names": shell([json.dumps(told)]), "needed": plainly(named)}
 
 
 FORMS = {
@@ -226,11 +231,11 @@ def _bucket(job: Job, recipe: Recipe | None) -> str:
     program, install = CLIENTS[scheme]
     named = "" if job.settings.bucket else f'if [ -z "${{{BUCKET}:-}}" ]; then :\nel'  # said already
     said = program == recipe.program[0] or program in further_programs(job, recipe)
-    lacking = ":" if said else f"lacks {shell([f'the program {program}: {install}'])}"
+    lacking = ":" if said else f"lacks {plainly(f'the program {program}: {install}')}"
     return (
         f"{named}if ! command -v {program} >/dev/null 2>&1; then {lacking}\n"
         f"elif {LISTS[scheme]} {address} >/dev/null 2>&1; then there bucket\n"
-        f"else lacks {shell([f'the bucket {job.settings.bucket or BUCKET}: it is not there, or these keys may not read it'])}; fi\n"
+        f"else lacks {plainly(f'the bucket {job.settings.bucket or BUCKET}: it is not there, or these keys may not read it')}; fi\n"
     )
 
 
@@ -243,8 +248,8 @@ def _region(job: Job) -> str:
     asked = f"aws ec2 describe-regions --region us-east-1 --all-regions --region-names {shell([region])} --query 'Regions[0].OptInStatus' --output text"
     ask = f"the region {region}, which this account has not asked for: aws account enable-region --region-name {region}"
     return (
-        f'case "$({asked} 2>/dev/null)" in\n  opted-in | opt-in-not-required) there {shell([f"the region {region}"])} ;;\n'
-        f"  not-opted-in) lacks {shell([ask])} ;;\n  *) unknown {shell([f'region {region} on this account'])} ;;\nesac\n"
+        f'case "$({asked} 2>/dev/null)" in\n  opted-in | opt-in-not-required) there {plainly(f"the region {region}")} ;;\n'
+        f"  not-opted-in) lacks {plainly(ask)} ;;\n  *) unknown {plainly(f'region {region} on this account')} ;;\nesac\n"
     )
 
 
@@ -254,24 +259,24 @@ def _quota(job: Job) -> str:
     if option.provider == PRIVATE:
         return ""
     if option.provider != "aws" or not job.gpus_per_node or not option.vcpus:
-        return f"unknown {shell([f'quota of {option.provider} for {job.num_nodes} x {option.instance_type} (see its console)'])}\n"
+        return f"unknown {plainly(f'quota of {option.provider} for {job.num_nodes} x {option.instance_type} (see its console)')}\n"
     family, kind = option.instance_type[:1].upper(), "Spot" if job.is_spot else "On-Demand"
     needed = int(option.vcpus * job.num_nodes)
     query = f"max(Quotas[?contains(QuotaName, '{kind}') && contains(QuotaName, '{family}')].Value)"
     what = f"a quota of {needed} vCPUs of {kind} {family} servers in {option.region}"
     return (
         f"quota=$(aws service-quotas list-service-quotas --service-code ec2 --region {shell([option.region])} --query {shell([query])} --output text 2>/dev/null)\n"
-        f'case "${{quota%.*}}" in\n  "" | *[!0-9]*) unknown {shell([what])} ;;\n'
-        f'  *) if [ "${{quota%.*}}" -ge {needed} ]; then there quota; else lacks {shell([what])}; fi ;;\nesac\n'
+        f'case "${{quota%.*}}" in\n  "" | *[!0-9]*) unknown {plainly(what)} ;;\n'
+        f'  *) if [ "${{quota%.*}}" -ge {needed} ]; then there quota; else lacks {plainly(what)}; fi ;;\nesac\n'
     )
 
 
 def _image(stack: ExportStack) -> str:
     image = shell([stack.image])
     return (
-        f"if ! command -v docker >/dev/null 2>&1; then unknown {shell([f'image {stack.image} (docker is not installed here)'])}\n"
-        f"elif docker manifest inspect {image} >/dev/null 2>&1; then there {shell([f'the image {stack.image}'])}\n"
-        f"else unknown {shell([f'image {stack.image} (its registry is unreachable)'])}; fi\n"
+        f"if ! command -v docker >/dev/null 2>&1; then unknown {plainly(f'image {stack.image} (docker is not installed here)')}\n"
+        f"elif docker manifest inspect {image} >/dev/null 2>&1; then there {plainly(f'the image {stack.image}')}\n"
+        f"else unknown {plainly(f'image {stack.image} (its registry is unreachable)')}; fi\n"
     )
 
 
