@@ -78,8 +78,9 @@ class Bundle:
         """Lines typed one after the other; those that fail are told at the end."""
         script = f"trap 'echo \"FAILED $BASH_COMMAND\" >&2' ERR\n{lines}\n"
         scheme = re.search(r"\$RIGHTFIT_BUCKET` in|keeps what the job makes, (\w+)://", (self.folder / "README.md").read_text())
-        bucket = f"{(scheme[1] if scheme and scheme[1] else 's3')}://mine/runs"
-        (self.box / "store" / "mine" / "runs").mkdir(parents=True, exist_ok=True)
+        place = "mine.blob.core.windows.net/runs" if scheme and scheme[1] == "https" else "mine/runs"
+        bucket = f"{(scheme[1] if scheme and scheme[1] else 's3')}://{place}"
+        (self.box / "store" / place).mkdir(parents=True, exist_ok=True)
         words = {**SECRETS, "RIGHTFIT_BUCKET": bucket, "RIGHTFIT_CHECKPOINTS": str(self.box / "shared"), "RIGHTFIT_BOX": str(self.box)}
         kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "PYTHONPATH")}
         every = {**kept, **words, "PATH": f"{self.box}/bin:{os.environ['PATH']}", **environment}

@@ -279,12 +279,13 @@ def dstack(words: list[str]) -> int:
 
 def terraform(words: list[str]) -> int:
     note("terraform " + shlex.join(words))
+    found = re.search(r'value = "?([^"\n]+)"?', Path("outputs.tf").read_text().partition('output "bucket"')[2])
+    address = "https://made.blob.core.windows.net/box"
     if words[:3] == ["output", "-raw", "bucket"]:
-        found = re.search(r'value = "?([^"\n]+)"?', Path("outputs.tf").read_text().partition('output "bucket"')[2])
         assert found is not None
-        print(found[1].replace("${local.bucket}", "made").replace("local.address", "https://made.blob.core.windows.net/box"))
+        print(found[1].replace("${local.bucket}", "made").replace("local.address", address))
     if words[0] == "apply" and not any(word.startswith("-target") for word in words):
-        return first_boot(Path("first-boot.sh").read_text(), bucket="made")
+        return first_boot(Path("first-boot.sh").read_text(), bucket=address if found and "local.address" in found[1] else "made")
     return 0
 
 
@@ -306,12 +307,18 @@ def in_image() -> dict[str, str]:
     return {**os.environ, "PATH": f"{BOX}/image:{os.environ['PATH']}"}
 
 
+def remote(word: str) -> Path:
+    """Where a remote of rclone lies, in Azure below the address of its account."""
+    account = re.search(r"account=([\w-]+)", word)
+    return STORE / (f"{account[1]}.blob.core.windows.net" if account else "") / word.rpartition(":")[2]
+
+
 def docker(words: list[str]) -> int:
     note("docker " + shlex.join(words)[:200])
     if words[:2] == ["manifest", "inspect"] or words[0] != "run":
         return 0
     if any("rclone" in word for word in words):
-        ends = [str(STORE / word.rpartition(":")[2]) if word.startswith(":") else word for word in words[-2:]]
+        ends = [str(remote(word)) if word.startswith(":") else word for word in words[-2:]]
         Path(ends[0]).mkdir(parents=True, exist_ok=True)
         return copy(*ends)
     volumes = dict(reversed(words[number + 1].split(":")) for number, word in enumerate(words) if word == "--volume")
