@@ -130,7 +130,7 @@ def imaged(folder: Path, torch: str, build: str) -> Path:
     return pip
 
 
-OF_THE_IMAGE = re.compile(r"torch(vision|audio)?|triton|nvidia-.*")
+OF_THE_IMAGE = re.compile(r"(?:torch(?:vision|audio)?|triton|nvidia[_-].*)")
 
 
 def test_a_lock_leaves_pytorch_of_its_own_image_as_it_is(tmp_path: Path) -> None:
@@ -144,6 +144,11 @@ def test_a_lock_leaves_pytorch_of_its_own_image_as_it_is(tmp_path: Path) -> None
                 asked.setdefault((found[1], setup_files(stack).get("constraints.txt", "")), (job.name, line))  # type: ignore[arg-type]
     assert len(asked) > 10
     pips = {build: imaged(tmp_path / build, *build.split("+")) for build in sorted({build for build, _ in asked})}
+    held = {
+        build: {name for path in (tmp_path / build).rglob("*.dist-info") if OF_THE_IMAGE.fullmatch(name := path.name.partition("-")[0])}
+        for build in pips
+    }
+    assert all(len(names) > 3 for names in held.values())
 
     def replaced(build: str, lock: str, line: str) -> str:
         place = tmp_path / f"{zlib.crc32((lock + line).encode())}"
@@ -160,8 +165,8 @@ def test_a_lock_leaves_pytorch_of_its_own_image_as_it_is(tmp_path: Path) -> None
         )
         if done.returncode:
             return done.stderr[-600:]
-        fetched = [item["metadata"] for item in json.loads((place / "report.json").read_text())["install"]]
-        return " ".join(f"{each['name']}=={each['version']}" for each in fetched if OF_THE_IMAGE.fullmatch(each["name"]))
+        fetched = {item["metadata"]["name"].replace("-", "_") for item in json.loads((place / "report.json").read_text())["install"]}
+        return " ".join(sorted(fetched & held[build]))
 
     with ThreadPoolExecutor(4) as pool:
         answers = pool.map(lambda one: replaced(*one[0], one[1][1]), asked.items())
