@@ -103,15 +103,19 @@ def ingest(
     `until`: length in seconds and end (a timestamp) of the window to read from Prometheus. `match`:
     labels to select.
     """
+    from rightfit.measure.evidence import refuse_impossible
     from rightfit.measure.ingest import ingest as read
     from rightfit.measure.readers.item import Definitions
+    from rightfit.proof.predict import predict
 
     if counter not in ("", *_COUNTERS):
         allowed = ", ".join(_COUNTERS)
         raise InputError(Message("cli.not_among", option="--counter", word=repr(counter), allowed=allowed), field="counter")
     window = {name: value for name, value in (("last_s", last_s), ("until", until)) if value is not None}
     definitions = Definitions(first_token, counter, checked_setup(setup or {}), **window, match=match)
-    return [run for place in places for run in read(str(place), kind, definitions)]
+    found = [run for place in places for run in read(str(place), kind, definitions)]
+    refuse_impossible(found, lambda rows: predict(rows))
+    return found
 
 
 @refusing_unknown

@@ -246,7 +246,7 @@ def test_what_physics_forbids_is_no_evidence(metric: str) -> None:
         found = evidence([run])
         assert bool(found.rows) is (value in right), (value, found.unused)
         if value in wrong:
-            assert "impossible" in found.unused[0][2]
+            assert [(one[0], one[2].metric) for one in found.impossible] == [(run.id, metric)]
             assert not any(corrections(found, [case_of({**setup, "metric": metric}, metric)]))
 
 

@@ -437,11 +437,10 @@ def test_a_time_per_token_of_an_own_table_is_refused_until_its_definition_is_sai
         ingest(path, definitions=Definitions(counts_first_token=True))
 
 
-def test_memory_of_an_own_table_needs_its_counter(tmp_path: Path) -> None:
+def test_memory_of_an_own_table_has_its_counter(tmp_path: Path) -> None:
     path = tmp_path / "own.csv"
     path.write_text("model,peak_mem_gib_per_gpu\n7B,20\n")
-    with pytest.raises(InputError, match="which counter"):
-        ingest(path)
+    assert ingest(path)[0].measured[0].counter == "nvidia-smi"
     assert ingest(path, definitions=Definitions(counter="reserved"))[0].measured[0].counter == "reserved"
 
 

@@ -50,7 +50,7 @@ _CRITERION_UNITS = {
     "budget": "limit_usd",
 } | dict.fromkeys(("ttft", "tpot", "latency"), "limit_s")
 #: What measured runs say of an option (measure/own_runs.py).
-OWN_RUNS = ("own_runs", "own_runs_card", "own_runs_other", "own_runs_unused")
+OWN_RUNS = ("own_runs", "own_runs_card", "own_runs_other", "own_runs_unused", "own_runs_impossible")
 UNSHARDED = frozenset({"none", "ddp", ""})
 
 

@@ -287,6 +287,7 @@ TAKEN = (
     "assumed_task_corpus",
     "assumed_task_published_data",
     "assumed_budget_month",
+    "assumed_sellers",
 )
 #: Advice that matters enough for a short answer.
 FIRST_ADVICE = ("certainty",)

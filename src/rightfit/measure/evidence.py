@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
+from rightfit.errors import InputError
 from rightfit.facts.tables import constant_group
 from rightfit.measure.readers.item import number
 from rightfit.measure.record import Measured, Run, metrics
+from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.units import GIB
 
@@ -295,21 +297,26 @@ BOUND_TO_CARD = frozenset(("time-per-token", "first-token", "serving-throughput"
 @dataclass(frozen=True, slots=True)
 class Row:
     """One measured figure of a run beside its prediction: `residual` = log(measured / predicted) of
-    a cost, its inverse of a rate."""
+    a cost, its inverse of a rate. `value` as it was measured, under this recomputation (empty: not
+    known)."""
 
     run: str
     metric: str
     case: Case
     residual: float
     bound: str
+    value: float = 0.0
+    recompute: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Rows of runs, and why others could not be used: (run, metric, reason)."""
+    """Rows of runs, and why others could not be used: (run, metric, reason); `impossible` are those
+    of them that nobody can have measured: (run, its place, figure, reason)."""
 
     rows: tuple[Row, ...]
     unused: tuple[tuple[str, str, str], ...]
+    impossible: tuple[tuple[str, str, Measured, Message], ...] = ()
 
     def of(self, figure: str) -> tuple[Row, ...]:
         """Rows of one figure."""
@@ -320,7 +327,8 @@ class Evidence:
 class Correction:
     """What runs say of one case: the factor on its cost, the log half-widths of the 80 % and 95 %
     interval, where it comes from ("calibrated", or "measured" where the very set-up ran), the runs,
-    the kind of step, and the factors of stack, job and server apart."""
+    the kind of step, and the factors of stack, job and server apart. `ran`: what this very set-up
+    was measured at, each with its recomputation."""
 
     factor: float
     half80: float
@@ -331,27 +339,66 @@ class Correction:
     stack: float
     job: float
     server: float
+    ran: tuple[tuple[str, float], ...] = ()
 
 
 def evidence_of(runs: Sequence[Run], predict: Predict) -> Evidence:
-    """Every figure of the runs that can be calibrated, predicted from the set-up
-    that its record tells."""
+    """Every figure of the runs that can be calibrated, predicted from the set-up that its record
+    tells; the recomputation that it does not tell is the one that memory speaks for."""
+    runs = _as_memory_says(runs, predict)
     asked = [(run, item, cells(run, item)) for run in runs for item in _figures(run)]
     answers = predict([row for _, _, row in asked]) if asked else []
     shares = _utilisations([row for _, _, row in asked], predict)
-    rows, unused = [], []
+    rows, unused, never = [], [], []
     for (run, item, row), answer, share in zip(asked, answers, shares, strict=True):
-        predicted = answer.get("predicted")
-        if not predicted or not predicted > 0 or item.value <= 0:
+        residual = _residual(item, answer)
+        if problem := _too_large(row, item) or (impossible(row, item, answer, residual, share) if residual is not None else None):
+            never.append((run.id, run.source.path_or_url or run.id, item, problem))
+            unused.append((run.id, item.metric, str(problem)))
+        elif residual is None:
             unused.append((run.id, item.metric, str(answer.get("error") or "no prediction")))
-            continue
-        sign = 1.0 if metrics()[item.metric].sense == "cost" else -1.0
-        residual = sign * (math.log(item.value) - math.log(predicted))
-        if problem := impossible(row, item, answer, residual, share):
-            unused.append((run.id, item.metric, problem))
         else:
-            rows.append(Row(run.id, item.metric, named(case_of(row, item.metric)), residual, item.bound))
-    return Evidence(tuple(rows), tuple(unused))
+            case = named(case_of(row, item.metric))
+            rows.append(Row(run.id, item.metric, case, residual, item.bound, item.value, row.get("recompute", "")))
+    return Evidence(tuple(rows), tuple(unused), tuple(never))
+
+
+def _residual(item: Measured, answer: Mapping[str, Any]) -> float | None:
+    """log(measured / predicted) of a cost, its inverse of a rate; None without a prediction."""
+    predicted = answer.get("predicted")
+    if not predicted or not predicted > 0 or item.value <= 0:
+        return None
+    sign = 1.0 if metrics()[item.metric].sense == "cost" else -1.0
+    return sign * (math.log(item.value) - math.log(predicted))
+
+
+def _as_memory_says(runs: Sequence[Run], predict: Predict) -> list[Run]:
+    """The runs, those that measured memory and tell no recomputation with the one whose prediction
+    is nearest to it: what was measured counts more than what is assumed."""
+    found = list(runs)
+    for at, run in enumerate(runs):
+        peak = next((item for item in _figures(run) if item.metric == "peak_mem_gib_per_gpu" and not item.bound and item.value > 0), None)
+        if peak is None or run.setup.get("recompute") or figure_of(run.setup, peak.metric) != "training-memory":
+            continue
+        answers = predict([{**cells(run, peak), "recompute": word} for word in _recomputations()])
+        missed = {word: abs(far) for word, one in zip(_recomputations(), answers, strict=True) if (far := _residual(peak, one)) is not None}
+        if missed:
+            found[at] = run.model_copy(update={"setup": {**run.setup, "recompute": min(missed, key=lambda word: missed[word])}})
+    return found
+
+
+@cache
+def _recomputations() -> tuple[str, ...]:
+    """The ways of recomputation that the column takes."""
+    [row] = [row for row in facts.table("case_columns") if (row["table"], row["column"]) == ("training", "recompute")]
+    return tuple(row["allowed"].split("|"))
+
+
+def refuse_impossible(runs: Sequence[Run], predict: Predict) -> None:
+    """InputError for a record with a figure that its set-up cannot have given."""
+    for _, place, item, why in evidence_of(runs, predict).impossible:
+        said = Message("measure.impossible", place=place, metric=item.metric, value=f"{item.value:,.10g}", unit=item.unit, why=why)
+        raise InputError(said, field="runs")
 
 
 # ---- What physics forbids is no evidence: a unit is wrong, a clock was set, or a record is false.
@@ -367,22 +414,31 @@ def _utilisations(rows: Sequence[Mapping[str, str]], predict: Predict) -> list[f
     return found
 
 
-def impossible(row: Mapping[str, str], item: Measured, answer: Mapping[str, Any], residual: float, utilisation: float | None) -> str:
-    """Why a figure cannot have been measured with this set-up; empty where it can. `residual`: log
+def _too_large(row: Mapping[str, str], item: Measured) -> Message | None:
+    """Memory that the card does not have."""
+    rule, limit = constant_group("measure", "evidence"), _capacity_gib(row) if item.metric in _MEMORY else None
+    if limit is None or item.value <= limit * (rule["most_asked"] if item.bound else rule["most_memory"]):
+        return None
+    return Message("measure.impossible_memory", value=f"{item.value:.4g}", limit=f"{limit:.4g}")
+
+
+def impossible(
+    row: Mapping[str, str], item: Measured, answer: Mapping[str, Any], residual: float, utilisation: float | None
+) -> Message | None:
+    """Why a figure cannot have been measured with this set-up; None where it can. `residual`: log
     of its cost over the predicted one; `utilisation`: the predicted share of the card's rate."""
     rule = constant_group("measure", "evidence")
-    if item.metric in _MEMORY and (limit := _capacity_gib(row)) is not None:
-        allowed = limit * (rule["most_asked"] if item.bound else rule["most_memory"])
-        if item.value > allowed:
-            return f"impossible: {item.value:.4g} GiB on a card of {limit:.4g}"
+    if too_large := _too_large(row, item):
+        return too_large
     if utilisation and math.log(utilisation) - residual > math.log(rule["most_utilisation"]):
-        return f"impossible: the card would work {_times(math.log(utilisation) - residual)} times as fast as it can"
+        return Message("measure.impossible_rate", times=_times(math.log(utilisation) - residual))
     weights = (answer.get("terms") or {}).get("weights") if item.metric in _TOKEN_TIMES else None
     if weights and residual < math.log(weights / rule["most_tokens"]):
-        return f"impossible: the weights would be read {_times(math.log(weights) - residual)} times as fast as the card's memory can"
+        return Message("measure.impossible_reads", times=_times(math.log(weights) - residual))
     if not math.log(1.0 / rule["most_faster"]) <= residual <= math.log(rule["most_slower"]):
-        return f"impossible: {_times(abs(residual))} times {'more' if residual > 0 else 'less'} than is predicted for this set-up"
-    return ""
+        far = _times(abs(residual))
+        return Message("measure.impossible_more", times=far) if residual > 0 else Message("measure.impossible_less", times=far)
+    return None
 
 
 def _times(log: float) -> str:
@@ -487,7 +543,9 @@ def _of_figure(figure: str, rows: Sequence[Row], asked: Sequence[Case]) -> list[
         of_job = int(np.sum(known.job == target.job[at]))
         wide = width(figure, of_job, step)
         deviation = float(posterior.deviation[at])
-        one_sided = all(row.bound for row, server in zip(rows, known.server, strict=True) if server == target.server[at])
+        here = [row for row, server in zip(rows, known.server, strict=True) if server == target.server[at]]
+        one_sided = all(row.bound for row in here)
+        mine = [row for row in here if not row.bound and (row.case.batch, row.case.length) == (targets[at].batch, targets[at].length)]
         result.append(
             Correction(
                 *(math.exp(float(posterior.mean[at])), wide[0] * deviation, wide[1] * deviation),
@@ -495,6 +553,7 @@ def _of_figure(figure: str, rows: Sequence[Row], asked: Sequence[Case]) -> list[
                 runs,
                 step,
                 *(math.exp(float(part[at])) for part in (posterior.stack, posterior.job, posterior.server)),
+                ran=tuple((row.recompute, row.value) for row in mine),
             )
         )
     return result

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rightfit.errors import AmbiguousNameError, FileInputError, InputError, NetworkError, RightfitError, UnknownNameError
 from rightfit.facts.tables import nearest
-from rightfit.measure.readers import prometheus
+from rightfit.measure.readers import prometheus, training_text
 from rightfit.measure.readers.item import MOST_BYTES, Definitions, Item, Reader
 from rightfit.measure.record import Run, good_runs, is_record, is_there, items_of, left_out, metrics, sealed
 from rightfit.messages import Message, cause
@@ -49,6 +49,8 @@ def reader_of(item: Item, kind: str = "") -> Reader:
         return found[0]
     claims = [reader for reader in readers() if _detects(reader, item)]
     best = [reader for reader in claims if reader.special == max(claim.special for claim in claims)]
+    if not best and training_text.is_table_of_runs(item):
+        raise FileInputError(Message("measure.own_columns", file=item.shown, names=", ".join(metrics())))
     if not best:
         raise FileInputError(Message("measure.unknown_result", file=item.shown, kinds=", ".join(reader.kind for reader in readers())))
     if len(best) > 1:

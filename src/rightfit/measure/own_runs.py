@@ -260,7 +260,9 @@ def with_runs(plan: Plan, evidence: Evidence, *, top: int) -> Plan:
     order = range(len(moved)) if plan.given else _order(plan.workload, plan.options, moved)
     ordered = [moved[at] for at in order]
     options = tuple(dataclasses.replace(option, rank=rank) for rank, option in enumerate(ordered[:top], start=1))
-    if not any("own_runs" in option.facts for option in moved):
+    if evidence.impossible:
+        options = (dataclasses.replace(options[0], why=(*options[0].why, *_never(evidence))), *options[1:])
+    elif not any("own_runs" in option.facts for option in moved):
         options = (dataclasses.replace(options[0], why=(*options[0].why, _unused(evidence))), *options[1:])
     return dataclasses.replace(plan, options=options, sections=(*plan.sections, _section(evidence, options)))
 
@@ -408,12 +410,17 @@ def _cost(cost: Any, ratio: float, narrow: float, wide: float, source: str) -> A
 
 
 def _fitted(option: Option, correction: Correction) -> Option:
-    """Peak memory, its terms, and the probability that it fits the card."""
-    peak = scaled(option.estimate["peak_memory_bytes"], correction)
+    """Peak memory, its terms, and the probability that it fits the card. Where this very set-up
+    ran, the peak is what was measured, and it fits."""
+    peak, before = scaled(option.estimate["peak_memory_bytes"], correction), option.estimate["peak_memory_bytes"]
+    ran = [value * GIB for recompute, value in correction.ran if recompute in ("", getattr(option.layout, "recompute", ""))]
+    if ran:
+        peak = _stretched(before, max(ran) / before.mid, correction.half80, correction.half95, correction.source)
     capacity = float(option.facts.get("capacity_bytes") or option.accelerator.memory_bytes)
     deviation = correction.half80 / _Z80
     fits = 0.5 * math.erfc(-math.log(capacity / peak.mid) / deviation / math.sqrt(2.0)) if capacity > 0 else 0.0
-    terms = {name: value * correction.factor for name, value in option.memory_terms.items()}
+    fits = max(fits, float(option.facts.get("fit_probability", 1.0)), 0.5) if ran else fits
+    terms = {name: value * peak.mid / before.mid for name, value in option.memory_terms.items()}
     facts = {**option.facts, "fit_probability": fits}
     warnings = (
         (*option.warnings, Reason("own_runs_memory", {"peak_bytes": peak.mid, "capacity_bytes": capacity}))
@@ -432,6 +439,14 @@ def _unused(evidence: Evidence) -> Reason:
         return Reason("own_runs_other", {"runs": ", ".join(dict.fromkeys(row.run for row in evidence.rows))})
     run, metric, why = evidence.unused[0]
     return Reason("own_runs_unused", {"runs": run, "metric": metric, "problem": why})
+
+
+def _never(evidence: Evidence) -> list[Reason]:
+    """The figures that are left out because nobody can have measured them."""
+    return [
+        Reason("own_runs_impossible", {"runs": run, "metric": item.metric, "value": f"{item.value:,.10g}", "unit": item.unit})
+        for run, _, item, _ in evidence.impossible
+    ]
 
 
 def _section(evidence: Evidence, options: Sequence[Option]) -> Section:

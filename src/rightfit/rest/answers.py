@@ -193,12 +193,16 @@ def checked_runs(given: Sequence[Any]) -> list[dict[str, Any]]:
     """Run records as they are kept: valid, without secrets, under the id of their content. Raises
     InputError with the number of the one at fault."""
     from rightfit.errors import InputError, RightfitError
+    from rightfit.measure.evidence import refuse_impossible
     from rightfit.measure.record import document, run_of, sealed
+    from rightfit.proof.predict import predict
 
     found = []
     for number, one in enumerate(given, start=1):
         try:
-            found.append(document(sealed(run_of(one, where=f"record {number}"))))
+            run = sealed(run_of(one, where=f"record {number}"))
+            refuse_impossible([run], lambda rows: predict(rows))
+            found.append(document(run))
         except RightfitError as error:
             raise InputError(at_place("runs", error.message), field="runs") from None
     return found

@@ -214,6 +214,7 @@ def ingest(
 
     rightfit ingest http://prometheus:9090 --last 1h --match 'pod="train-0"' --out run.json
     """
+    from rightfit.measure.readers.training_text import is_counter_assumed
     from rightfit.running import ingest as read
 
     if first_token not in _FIRST:
@@ -226,6 +227,8 @@ def ingest(
         kinds = ", ".join(sorted({run.source.kind for run in found}))
         note(say("measure.understood", view.lang, path=place, kind=kinds, tool=f" ({', '.join(tools)})" if tools else ""), view)
         runs += found
+    if not counter and any(is_counter_assumed(run) for run in runs):
+        note(say("measure.assumed_counter", view.lang), view)
     _ask_for_missing(runs, view)
     hand_over(runs, out, view, keep=keep)
 

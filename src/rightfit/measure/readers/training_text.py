@@ -8,8 +8,10 @@ import io
 import pickle
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
+from rightfit import facts
 from rightfit.errors import FileInputError, InputError
 from rightfit.measure.readers.item import Definitions, Item, Reader, figure, number, words
 from rightfit.measure.record import Measured, Run, metrics
@@ -178,8 +180,41 @@ def _peak(trace: list[Mapping[str, Any]], now: float) -> float:
 # ---- a table of one's own ------------------------------------------------------------------------
 
 
+@cache
+def _spellings() -> Mapping[str, tuple[str, str, float]]:
+    """Columns as people head them -> kind, column and factor: facts/data/run_columns.csv, and the
+    names themselves."""
+    known = {name: ("figure", name, 1.0) for name in metrics()}
+    for row in facts.table("run_columns"):
+        known.update({word: (row["kind"], row["column"], float(row["factor"] or 1.0)) for word in row["spellings"].split()})
+    return known
+
+
+def _plain(header: str) -> str:
+    """A header without its case, brackets and signs: "Tokens/s" is tokens_s."""
+    return re.sub(r"[^a-z0-9]+", "_", header.casefold()).strip("_")
+
+
 def _is_own(item: Item) -> bool:
-    return bool(item.table) and (bool(set(metrics()) & item.table[0].keys()) or {"metric", "measured"} <= item.table[0].keys())
+    return bool(item.table) and ({"metric", "measured"} <= item.table[0].keys() or bool(_own_figures(item.table[0])))
+
+
+def is_table_of_runs(item: Item) -> bool:
+    """Whether a table tells set-ups of runs, whatever was measured of them."""
+    return bool(item.table) and any(_spellings().get(_plain(header), ("",))[0] == "setup" for header in item.table[0])
+
+
+def _own_figures(row: Mapping[str, str]) -> dict[str, tuple[str, float]]:
+    """Header -> metric and factor, of the columns that are figures."""
+    known = {header: _spellings()[_plain(header)] for header in row if _plain(header) in _spellings()}
+    is_service = bool(known) and any(_plain(header) in _OF_SERVICES for header in row)
+    found = {header: (column, factor) for header, (kind, column, factor) in known.items() if kind == "figure"}
+    return {header: (_METRIC.get(column, (column, column))[is_service], factor) for header, (column, factor) in found.items()}
+
+
+#: Columns that only services have, and what a column of either kind is of training and of services.
+_OF_SERVICES = frozenset(("engine", "input_tokens", "output_tokens", "ttft_ms", "tpot_ms", "req_per_s", "concurrency"))
+_METRIC = {"tokens_per_s": ("tokens_per_s_per_gpu", "output_tok_per_s_total"), "peak_memory": ("peak_mem_gib_per_gpu", "peak_mem_gib")}
 
 
 def _own(item: Item, definitions: Definitions) -> list[Run]:
@@ -188,26 +223,52 @@ def _own(item: Item, definitions: Definitions) -> list[Run]:
 
 def _own_run(item: Item, line: int, row: Mapping[str, str], definitions: Definitions) -> Run:
     where = f"{item.shown} line {line}"
-    values = {row["metric"]: row["measured"]} if "metric" in row else {name: text for name, text in row.items() if name in metrics()}
-    setup = {name: text for name, text in row.items() if name not in (*values, "metric", "measured", "id", "source", "notes") and text}
+    heads = {} if "metric" in row else _own_figures(row)
+    values = {"measured": (row["metric"], 1.0)} if "metric" in row else heads
+    setup = {
+        _setup_name(name): text
+        for name, text in row.items()
+        if name not in (*values, "metric", "measured", "id", "source", "notes") and text
+    }
     figures: list[Measured] = []
-    for name, text in values.items():
+    for header, (name, factor) in values.items():
+        text = row[header]
         if not text:
             continue
-        value = number(text)
+        value = number(text.replace(",", ""))
         is_share = name in metrics() and metrics()[name].sense == "state"  # of which nothing is an amount
         if name not in metrics() or value is None or value < 0 or (value == 0 and not is_share):
-            raise FileInputError(Message("measure.not_a_figure", place=where, metric=name, value=text))
-        figures += _own_figure(where, name, value, row, definitions)
+            raise FileInputError(Message("measure.not_a_figure", place=where, metric=header if heads else name, value=text))
+        figures += _own_figure(where, name, value * factor / _cards_of(header, name, {**setup, **definitions.setup}), row, definitions)
     return Item(item.path, f"{item.shown}#{line}").run("own-table", figures, setup=setup)
+
+
+def _setup_name(header: str) -> str:
+    """The column of a set-up as `rightfit predict` calls it; as it stands where it is none."""
+    kind, column, _ = _spellings().get(_plain(header), ("", "", 1.0))
+    return column if kind == "setup" else header
+
+
+def _cards_of(header: str, metric: str, setup: Mapping[str, str]) -> float:
+    """Cards among which a rate of the whole job is told by its column."""
+    of_job = metric == "tokens_per_s_per_gpu" and _spellings().get(_plain(header), ("", "", 1.0))[1] == "tokens_per_s"
+    return (number(setup.get("n_gpus")) or 1.0) if of_job else 1.0
+
+
+#: What memory is taken to be read from where nobody says.
+ASSUMED_COUNTER = "nvidia-smi"
+
+
+def is_counter_assumed(run: Run) -> bool:
+    """Whether a table of one's own told memory and not what counted it."""
+    is_told = run.source.kind != "own-table" or run.setup.keys() & {"mem_kind", "counter"}
+    return not is_told and any(item.metric.startswith("peak_mem") for item in run.measured)
 
 
 def _own_figure(where: str, name: str, value: float, row: Mapping[str, str], definitions: Definitions) -> list[Measured]:
     if name.startswith("peak_mem"):
         counter = row.get("mem_kind") or row.get("counter") or definitions.counter
-        if not counter:
-            raise InputError(Message("measure.which_counter", place=where, metric=name), field="counter")
-        return figure(name, value, statistic="max", counter=counter)
+        return figure(name, value, statistic="max", counter=counter or ASSUMED_COUNTER)
     if name == "tpot_ms":
         return figure(name, _without_first(where, value, row, definitions))
     return figure(name, value)
