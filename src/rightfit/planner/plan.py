@@ -22,6 +22,7 @@ from rightfit.messages import Message
 from rightfit.physics.columns import Array
 from rightfit.records import dataclass
 from rightfit.search.advice import (
+    SELLER,
     near_deadline,
     only_sellers_refuse,
     quicker_section,
@@ -236,12 +237,13 @@ def explored(family: Family[Any], workload: Workload, catalog: Catalog) -> tuple
         return (few_bits, (told, *more)) if bool((few_bits.bits == 0).any()) else (found, ())
     if workload.task != "serve":
         return found, ()
-    # The quick law of a service may refuse a seller's servers that its queue does not.
-    wider = widened(workload) if any("seller" in group for group in minimal_blame(found.bits)) else None
+    # The quick law of a service may refuse by any limit what its queue does not.
+    wider = widened(workload) if bool(np.any(found.bits & SELLER)) else None
     wide = family.explore(wider, catalog) if wider else found
     if bool((wide.bits == 0).any()):
         return wide, (widened_assumption(),)
-    return waiting(family, found, workload, catalog) or (found, ())
+    later = waiting(family, found, workload, catalog)
+    return later or (wide, (widened_assumption(),) if wider else ())  # the least change may be another seller's
 
 
 def refuse_simulation(family: Family[Any], workload: Workload) -> None:

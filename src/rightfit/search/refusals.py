@@ -225,7 +225,7 @@ def change(search_result: SearchResult, criterion: str, cell: tuple[int, int]) -
         return Reason("change_stock", {"count": had, "allowed": needed})
     params: dict[str, Any] = {
         "deadline": {"deadline_s": had, "factor": had / needed},
-        "budget": {"budget_usd": had, "factor": had / needed},
+        "budget": {"budget_usd": had, "factor": had / needed, "share": search_result.filters.confidence},
         "max_nodes": {"nodes": had},
         "num_gpus": {"cards": had},
         "gpu_memory": {"bytes": needed - had},

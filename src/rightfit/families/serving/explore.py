@@ -25,6 +25,7 @@ from rightfit.physics.columns import Array
 from rightfit.recent import Recent
 from rightfit.search.answer import Assumption, Option, Reason
 from rightfit.search.constraints import accelerators_of
+from rightfit.search.criteria import CRITERIA
 from rightfit.search.offers import Market, open_market, whole_market
 from rightfit.search.rank import first_row
 from rightfit.search.service.batch import judged
@@ -238,7 +239,9 @@ def packed_first(found: ServingResult, workload: Workload, catalog: Catalog) -> 
         return found
     freed = second_look(explore_tokens(read_token_wish(workload.with_changes(quantization="any")), catalog))
     packed_usd, at, place = _first(freed, only=_HARMLESS)
-    if not np.isfinite(packed_usd) or packed_usd > usd * (1.0 - SAVING_WORTH_SAYING):
+    if not np.isfinite(packed_usd) and not np.isfinite(usd):
+        return freed if _least_over(freed) < _least_over(found) else found  # what would do is asked of the cheaper format
+    if packed_usd > usd * (1.0 - SAVING_WORTH_SAYING):
         return found
     chosen = format_rows()[freed.space.stack[freed.candidate(at, place)].format]
     if chosen["quality"] == "full":
@@ -263,6 +266,12 @@ def _first(found: ServingResult, *, only: tuple[str, ...] = ()) -> tuple[float, 
     if row is None:
         return float("inf"), 0, 0
     return float(found.bill.total_usd[row.offer, row.node]), row.offer, row.node
+
+
+def _least_over(found: ServingResult) -> float:
+    """The least budget [USD] that would let something pass that nothing else refuses."""
+    rows = found.bits == 1 << CRITERIA.index("budget")
+    return float(np.min(found.failures.had["budget"], where=rows, initial=np.inf)) if rows.any() else float("inf")
 
 
 def _cause(found: ServingResult, workload: Workload, offer: int, column: int) -> str:
