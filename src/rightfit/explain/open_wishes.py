@@ -317,8 +317,8 @@ def largest_model(sentence: str, catalog: Catalog) -> CheckResult | None:
         ways = [{"task": "serve", **load, "quantization": one} for one in formats]
     had = float(memory["amount"]) * GIB if memory else 0.0
     if "gpu" in given:
-        cards, number = facts.match_accelerators(given["gpu"]), int(given.setdefault("num_gpus", "1"))
-        if cards and "budget" not in given and server_with(catalog, cards, number) is None:  # nobody rents one: by the memory of each
+        cards, count = facts.match_accelerators(given["gpu"]), int(given.setdefault("num_gpus", "1"))
+        if cards and "budget" not in given and server_with(catalog, cards, count) is None:  # nobody rents one: by the memory of each
             had = float(facts.accelerators()[cards[-1]].memory_bytes)
     told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
     for way in ways:
