@@ -294,7 +294,7 @@ FIRST_ADVICE = ("certainty",)
 #: That a machine of one's own does not do it: the answer to what was asked, and never left out.
 OWN_REFUSED = (
     *("own_does_not", "own_does_not_assumed", "own_does_not_gap", "own_does_not_ram"),
-    *("own_too_few", "own_too_few_unless", "own_by_lighter"),
+    *("own_too_few", "own_too_few_unless", "own_by_lighter", "rent_by_lighter"),
     *("card_does_not", "card_does_not_assumed", "card_does_not_gap", "card_does_not_ram", "card_too_few", "card_too_few_unless"),
 )
 #: Advice to ask for the price of a card that nobody publishes: it matters where several
@@ -379,6 +379,7 @@ def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: 
     voice, best = voice_of(plan), text.best
     assert best is not None
     yield from old_catalog(plan, lang)
+    yield "\n".join(_own_refused(plan, voice, lang))  # what was asked about, before what is rented instead
     yield from cheaper_elsewhere(plan, lang)
     is_asked = "simulated" in plan.options[0].facts  # latencies are what the user wants to see
     speed = best.speed if voice.is_service and (extent.speed or is_asked) else ""
@@ -386,7 +387,7 @@ def _found(plan: Plan, text: PlanText, lang: Lang, extent: Extent, num_options: 
     yield Choice(text.headline, tuple(line for line in expected if line))
     several = plan.options[0].nodes > 1  # they stand in for what has no price
     asked = _quotes(plan, voice, lang) if several and extent.rows else []
-    told = (_border, _dearer_api, _larger_batch, _own_refused, _own_runs, _rental, _usual)
+    told = (_border, _dearer_api, _larger_batch, _own_runs, _rental, _usual)
     yield "\n".join([*asked, *(line for lines in told for line in lines(plan, voice, lang)), *_beside(plan, voice, lang, extent)])
     if extent.weighty and not any(reason.key in FIRST_WARNINGS and not _is_remote(reason) for reason in plan.options[0].warnings):
         extent = dataclasses.replace(extent, warnings=0, speed=False, weighty=False, rows=Extent().rows)

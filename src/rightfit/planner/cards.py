@@ -130,10 +130,12 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
     own, rented = (dataclasses.replace(one, assumptions=(*assumed, *one.assumptions)) for one in (own, rented))
     own = dataclasses.replace(own, options=tuple(_needing_ram(one, host) for one in own.options))
     if own.best is None:
-        why = _not_on_own(machine, own, workload)
+        alone = with_machine(catalog, machine, alone=True)
+        why = lacking_memory(machine, mine, catalog, key="own_does_not_gap") or _not_on_own(machine, own, workload)
         if why.key == "own_too_few":
-            why = _with_fewer(why, mine, with_machine(catalog, machine, alone=True))
+            why = _with_fewer(why, mine, alone)
         lighter = _lighter(mine, lambda wish: plan(wish, catalog=with_machine(catalog, machine, host_bytes=host), **asked))
+        lighter = lighter or lighter_rented(workload.with_changes(gpu=()), lambda wish: plan(wish, catalog=catalog, **asked))
         return dataclasses.replace(rented, advice=(why, *lighter, *rented.advice))
     if rented.best is None:
         return own
@@ -157,6 +159,39 @@ def _lighter(mine: Workload, plan: Callable[[Workload], Plan]) -> tuple[Reason, 
         if best is not None:
             return (Reason("own_by_lighter", {"method": method, "change": f"--method {method}", **beside(best)}),)
     return ()
+
+
+def lighter_rented(workload: Workload, plan: Callable[[Workload], Plan]) -> tuple[Reason, ...]:
+    """The lightest way to fine-tune on the least that can be rented, where the machine does none of
+    them and one is named that needs more."""
+    for method in reversed(_LIGHTER.get(workload.method or "", ()) if workload.task == TUNE else ()):
+        try:
+            best = plan(workload.with_changes(method=method)).best
+        except RightfitError:  # not a way to train this model
+            continue
+        if best is not None:
+            count = best.nodes * (best.accelerator.count_per_node or 1)
+            card = {"accelerator": best.accelerator.name, "count": count}
+            return (Reason("rent_by_lighter", {"method": method, "change": f"--method {method}", **card, **beside(best)}),)
+    return ()
+
+
+def lacking_memory(machine: Machine, workload: Workload, catalog: Catalog, *, key: str = "named_does_not_gap") -> Reason | None:
+    """What a training job needs of GPU memory on the machine where nobody said that part of it may
+    lie in RAM: told before RAM, which is assumed. None where it fits."""
+    mine = workload.with_changes(gpu=(machine.gpu,), cloud=("private",), purchase=("owned",), num_gpus=None)
+    if mine.task in (SERVE, "batch") or mine.offload not in (None, "", "none"):
+        return None
+    try:
+        found = search(mine.with_changes(offload="none"), catalog=with_machine(catalog, machine, alone=True))
+    except RightfitError:
+        return None
+    bit = 1 << CRITERIA.index("gpu_memory")
+    if not bool(np.all(found.bits & bit)) or not found.bits.size:
+        return None
+    rows = found.failures.needed["gpu_memory"], found.failures.had["gpu_memory"]  # of one such machine: the first column
+    needed, had = (float(np.min(np.broadcast_to(one, found.bits.shape)[:, 0])) for one in rows)
+    return Reason(key, {"machine": machine.title, "criterion": "gpu_memory", "needed": needed, "had": had})
 
 
 def _needing_ram(option: Option, host_bytes: float) -> Option:

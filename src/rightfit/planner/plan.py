@@ -96,11 +96,31 @@ def _answered(
     )
     others = [section for section in made if section]
     whole = answer(family, found, options, points, Beside(beside.advice, (*others, *beside.sections, *money, *room)))
-    instead = () if options else (*waiting_instead(family, found, whole.advice, catalog), *api_instead(workload, catalog))
+    instead = (
+        ()
+        if options
+        else (*_of_named_cards(workload, catalog), *waiting_instead(family, found, whole.advice, catalog), *api_instead(workload, catalog))
+    )
     whole = dataclasses.replace(whole, options=makeshifts_last(whole.options))
     return dataclasses.replace(
         whole, assumptions=(*whole.assumptions, *more, *by_sense), advice=(*instead, *whole.advice, *unpriced(found))
     )
+
+
+def _of_named_cards(workload: Workload, catalog: Catalog) -> tuple[Reason, ...]:
+    """What the accelerators that were named lack of memory, whether anybody rents them or not, and
+    what a lighter way to fine-tune would rent."""
+    if len(workload.gpu) != 1 or not workload.num_gpus:
+        return ()
+    from rightfit.planner.cards import lacking_memory, lighter_rented, read_machine
+
+    try:
+        machine = read_machine(f"{workload.num_gpus}x{workload.gpu[0]}")
+    except RightfitError:  # no one card
+        return ()
+    lacking = lacking_memory(machine, workload, catalog)
+    free = workload.with_changes(gpu=(), num_gpus=None)
+    return (lacking, *lighter_rented(free, lambda wish: plan(wish, catalog=catalog, top=1))) if lacking else ()
 
 
 def front_with_best(front: Sequence[Row], ranking: Ranking) -> list[Row]:

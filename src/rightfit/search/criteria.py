@@ -122,7 +122,10 @@ ADVICE (Plan.advice), each with the predicted effect of following it:
                      it does it
     own_too_few {machine, number, count}   it does it, but not alone
     own_too_few_unless {machine, number, count, change}   the same, with options by which it does
+    named_does_not_gap {machine, criterion, needed, had}   the same of GPUs that were named
     own_by_lighter {method, change, total_time_s, total_usd, ...}   a lighter way that it does
+    rent_by_lighter {method, change, count, accelerator, total_time_s, total_usd, ...}   a lighter
+                     way on the least that can be rented
     own_does_not_ram {machine, criterion, needed, had, each_bytes}   the same of host RAM, which is
                      assumed for each card
 
