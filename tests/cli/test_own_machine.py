@@ -40,7 +40,7 @@ def test_a_mac_serves_by_llama_cpp(run: Any) -> None:
 @pytest.mark.parametrize(
     ("have", "wish", "lacks"),
     [
-        ("T4", "llama-3-70b --method lora --data 10Mtok", {"en": "of host RAM, has", "zh": "主机内存"}),
+        ("T4", "llama-3-70b --method lora --data 10Mtok", {"en": "GPU memory (needs", "zh": "显存（"}),
         ("M4 Max", "llama-3-8b --task serve --rate 0.1/s --ttft 500ms", {"en": "limit 500 ms", "zh": "上限为 500 毫秒"}),
     ],
 )
@@ -77,7 +77,7 @@ def test_of_several_cards_of_a_name_the_smallest_is_taken_and_said(have: str, ca
 @pytest.mark.parametrize(
     ("wish", "lacks"),
     [
-        ("Llama-3-70B --method full --data 5Mtok", ("of host RAM", "主机内存需要")),
+        ("Llama-3-70B --method full --data 5Mtok", ("GPU memory (needs", "显存（")),
         ("deepseek-ai/DeepSeek-V3 --task serve --rate 1/s", ("GPU memory", "显存")),
         ("Llama-3-8B --method lora --data 500Mtok --deadline 1h", ("deadline", "期限")),
     ],
@@ -202,3 +202,9 @@ def test_ram_of_a_refusal_is_that_of_its_cards(run: Any, have: str, wish: str) -
     found = re.search(r"has ([\d.]+) GiB, assuming at most ([\d.]+) GiB of host RAM per GPU", said)
     assert found
     assert float(found[1]) == pytest.approx(float(found[2]) * read_machine(have).count, rel=0.01)
+
+
+def test_a_machine_that_cannot_do_it_is_no_success(run: Any) -> None:
+    """Whoever asks by exit code whether their machine does it is told that it does not."""
+    assert run("plan", "70B", "--method", "full", "--have", "1x RTX 3060").code == 1
+    assert run("plan", "7B", "--method", "qlora", "--have", "1x RTX 4090").code == 0

@@ -187,7 +187,7 @@ def lacking_memory(machine: Machine, workload: Workload, catalog: Catalog, *, ke
     except RightfitError:
         return None
     bit = 1 << CRITERIA.index("gpu_memory")
-    if not bool(np.all(found.bits & bit)) or not found.bits.size:
+    if not found.bits.size or not bool(np.all(found.bits[:, 0] & bit)):
         return None
     rows = found.failures.needed["gpu_memory"], found.failures.had["gpu_memory"]  # of one such machine: the first column
     needed, had = (float(np.min(np.broadcast_to(one, found.bits.shape)[:, 0])) for one in rows)
