@@ -25,7 +25,7 @@ from rightfit.explain.command_text import command_line
 from rightfit.explain.fit_claims import least_bytes, server_with
 from rightfit.explain.messages import label, topic
 from rightfit.explain.trials import UNHURRIED
-from rightfit.explain.voices import plan_line
+from rightfit.explain.voices import plan_line, plan_text
 from rightfit.explain.yes_or_no import is_question
 from rightfit.market.denials import turned
 from rightfit.messages import LANGS, Lang
@@ -231,6 +231,10 @@ def planned_answer(sentence: str, catalog: Catalog) -> CheckResult | None:
     if plan.best is not None:
         for lang in LANGS:
             told[lang].append(plan_line(plan, command, lang))
+    elif is_question(sentence):
+        for lang in LANGS:
+            shown = plan_text(plan, lang)
+            told[lang] += [shown.headline, *shown.advice[:1], f"`{command}`"]
     return _result(sentence, told, {"commands": [command]}) if all(told.values()) else None
 
 
