@@ -107,9 +107,16 @@ def wishes_by_model(found: Understood) -> list[dict[str, Any]]:
     """The wishes of each model of a sentence that names several: of a list each with all of the
     rest, else each from its own clause; one without an amount serves the requests of the others.
     Empty where that leaves a word unused, and of a choice between models."""
+    from rightfit.workload.ask.grammar import BARE_SIZE
     from rightfit.workload.ask.names import is_model
 
-    sentence, seconds = found.sentence, [word for word in dict.fromkeys((*found.weighty, *found.unused)) if is_model(word)]
+    sentence = found.sentence
+    is_sized = bool(BARE_SIZE.fullmatch(str(found.wishes.get("model", ""))))  # two sizes are a choice or one model and its draft
+    seconds = [
+        word
+        for word in dict.fromkeys((*found.weighty, *found.unused))
+        if is_model(word) or (word in found.weighty and not is_sized and BARE_SIZE.match(word))  # "bge-m3 and an 8B LLM"
+    ]
     if "model" not in found.wishes or not seconds or any(one.key == "workload.assumed_alternative" for one in found.assumed):
         return []
     names = sorted((found.wishes["model"], *seconds), key=lambda name: sentence.casefold().find(name.casefold()))
