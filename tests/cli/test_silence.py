@@ -55,7 +55,9 @@ def test_what_is_planned_under_a_question_is_the_plan_without_the_words(sentence
 
 
 @pytest.mark.parametrize("sentence", ["serve Qwen2.5-7B, not too far from Paris", "serve Qwen2.5-7B for 12 camels"])
-def test_nothing_is_planned_where_no_amount_is_told_but_the_one_that_nobody_reads(sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_planned_where_no_amount_is_told_but_the_one_that_nobody_reads(
+    sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert understand(sentence).weighty
     assert main(["plan", "--ask", sentence]) == 2
     assert capsys.readouterr().out == ""

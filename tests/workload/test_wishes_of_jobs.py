@@ -1,11 +1,12 @@
-"""What people say of a job in passing: the size of tables of embeddings, jobs of trees that run each
-week, dimensions, data of which only the rows are told."""
+"""What people say of a job in passing: tables of embeddings, trees that run each week, dimensions,
+data of which only the rows are told."""
 
 from __future__ import annotations
 
 import pytest
 
 from rightfit import api
+from rightfit.cli import main
 from rightfit.workload.ask import understand
 from rightfit.workload.model import Workload
 
@@ -71,8 +72,24 @@ def test_dimensions_are_no_days(sentence: str, deadline: str | None) -> None:
     assert understand(sentence).wishes.get("deadline") == deadline
 
 
-@pytest.mark.parametrize("sentence", ["Clean 1 TB of text, no deep learning", "清洗 1TB 文本，不用深度学习", "Tokenize 3 TB of text (Common Crawl)"])
+@pytest.mark.parametrize(
+    "sentence", ["Clean 1 TB of text, no deep learning", "清洗 1TB 文本，不用深度学习", "Tokenize 3 TB of text (Common Crawl)"]
+)
 def test_what_asks_nothing_of_data_preparation_stops_nothing(sentence: str) -> None:
     found = understand(sentence)
     assert found.wishes["task"] == "prepare"
     assert not found.weighty
+
+
+@pytest.mark.parametrize(
+    ("sentence", "said", "count"),
+    [
+        ("部署 bge-m3 和 bge-reranker，每秒 50 次查询，要 GPU 吗", "要 GPU 吗：", 2),
+        ("医院影像分割 nnU-Net 3D，数据不能出内网，我们打算买机器，要什么显卡", "不小于 8 GiB 显存", 1),
+        ("XTTS service, 10 parallel calls", "8 to 16 GB", 1),
+    ],
+)
+def test_what_is_asked_is_answered(sentence: str, said: str, count: int, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["plan", "--ask", sentence])
+    printed = capsys.readouterr()
+    assert (printed.out + printed.err).count(said) == count
