@@ -246,7 +246,8 @@ def without_note(name: str) -> str:
 
 
 def tables_bytes(name: str) -> float:
-    """Bytes of embedding tables that a name states ("... 90 GB total", "dlrm 200 GB tables"); 0 where it states none."""
+    """Bytes of embedding tables that a name states ("... 90 GB total", "dlrm 200 GB tables"); 0
+    where it states none."""
     found = _TABLES.search(name)
     return float(found[1]) * 1e9 if found else 0.0
 
