@@ -382,7 +382,7 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
     VRAM") is right, and find the correct or nearest one. A pasted paragraph or table gives one
     result for each statement in it."""
     from rightfit.errors import InputError
-    from rightfit.explain.questions import asked_answer, asked_so, nearest_of
+    from rightfit.explain.questions import asked_answer, asked_first, nearest_of
     from rightfit.explain.rule_lookup import LONGEST_TEXT, is_pasted, not_judged, rule_lookup, statements_in, told_once
     from rightfit.market.check import check as check_claims
 
@@ -394,12 +394,12 @@ def check(claims: Names, *, catalog: Catalog | None = None) -> list[CheckResult]
     is_text = any(map(is_pasted, given))
 
     def rule(query: str) -> CheckResult | None:
-        if not is_text and (known := asked_so(query)) is not None:
-            return known
         told = rule_lookup(query, under=headings.get(query, ""), catalog=catalog)
         return told if told is not None or is_text else asked_answer(query, catalog=catalog)
 
-    found = check_claims([statement for statement, _ in asked], catalog=catalog, rule=rule)
+    first = {statement: None if is_text else asked_first(statement, catalog=catalog) for statement, _ in asked}
+    others = iter(check_claims([statement for statement, told in first.items() if told is None], catalog=catalog, rule=rule))
+    found = [first[statement] or next(others) for statement, _ in asked]
     if not is_text:
         found = [nearest_of(result, catalog=catalog) for result in found]
     # Of a pasted text, headings are left out, and what cannot be judged stands together at its end.

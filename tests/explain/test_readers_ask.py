@@ -3,6 +3,8 @@ something else that shares its words."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from rightfit import api
@@ -167,3 +169,25 @@ def test_whether_there_is_one_asks_for_it(words: str) -> None:
 
 def test_what_somebody_knows_changes_no_answer() -> None:
     assert not understand("想微调一个客服机器人,预算500元,什么都不懂").weighty
+
+
+@pytest.mark.parametrize(
+    ("sentence", "answer", "said"),
+    [
+        ("Qwen2.5-72B 能在 ecs.gn7i-c8g1.2xlarge 上跑吗", "no", "放不下|部署不了|不能"),
+        ("Can I run Llama 3.1 405B on g5.12xlarge?", "no", ""),
+        ("Is an AWS t3.medium enough to run llama3.1:70b?", "", ""),
+        ("Can I run Llama 3.1 70B AWQ on g5.12xlarge?", "yes", "4 x A10G"),
+        ("老师说 BERT 微调要 V100 32G 才行，我有 8G 显卡能做吗", "yes", "8 GB 放得下"),
+        ("gpt-oss-120b on a single H100 80GB, ok?", "depends", "MXFP4"),
+        ("DeepSeek-R1 放得进 8 张 H200 吗", "", "FP8"),
+    ],
+)
+def test_no_server_is_right_for_a_model_because_it_exists(sentence: str, answer: str, said: str) -> None:
+    found = asked(sentence)
+    told = found.explanation_zh if not sentence.isascii() else found.explanation_en
+    assert "is right" not in told
+    assert "正确" not in told
+    assert found.claim != "right" or answer == "yes", told
+    assert answer in ("", str(found.facts.get("answer", ""))), (found.facts.get("answer"), told)
+    assert re.search(said, told), told

@@ -16,7 +16,7 @@ from rightfit.estimation.convert import model_columns
 from rightfit.estimation.serving import served_columns, serving_rates
 from rightfit.estimation.serving_steps import ServingCase, is_latent, serving_fields
 from rightfit.facts.devices import architecture_names
-from rightfit.facts.engines import engine_class, format_names, on_device, weight_formats
+from rightfit.facts.engines import WeightFormat, engine_class, format_names, on_device, weight_formats
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.physics import decode, prefill, serving_columns
 from rightfit.physics.columns import Array, DeviceColumns, Dtype, LinkColumns, ModelColumns
@@ -195,6 +195,12 @@ def sequence_cache_bytes(model: TransformerArchitecture, tokens: float) -> float
     """What the cache of one sequence of `tokens` takes in 16 bits [bytes]."""
     serve = ServeColumns().replace(kv_bytes=np.full(1, 2.0))
     return float(serving_columns.kv_cache_bytes(model_columns([model]), serve, tokens=np.full(1, tokens))[0])
+
+
+def weights_in(model: TransformerArchitecture, weight_format: WeightFormat) -> float:
+    """All weights of a model in a format, those that it leaves in 16 bits included [bytes]."""
+    parts = {name: np.full(1, getattr(weight_format, name)) for name in ("linear_bytes", "expert_bytes", "attention_bytes", "other_bytes")}
+    return float(serving_columns.weights_bytes(model_columns([model]), ServeColumns().replace(**parts))[0])
 
 
 def tower_s(extras: ServingExtras, model: ModelColumns, serve: ServeColumns, device: DeviceColumns, rates: ServeRates) -> Array:

@@ -22,6 +22,7 @@ from rightfit.explain.claim_words import (
     any_of,
     best_rate,
     both,
+    card_pattern,
     cards_of,
     faster_text,
     job_text,
@@ -32,7 +33,7 @@ from rightfit.explain.claim_words import (
     words_of,
 )
 from rightfit.explain.factor_claims import factor_claim
-from rightfit.explain.fit_claims import fits, need_claim
+from rightfit.explain.fit_claims import fits, model_in, need_claim
 from rightfit.explain.messages import label
 from rightfit.explain.trials import best_of, cost_text, where_text
 from rightfit.explain.yes_or_no import is_question
@@ -354,6 +355,8 @@ def suits(said: str, catalog: Catalog) -> Judged | None:
     jobs = _jobs_named(_RECOMMENDER.sub(" ", said))
     if not cards or not jobs or not (verb("suits").search(_RECOMMENDER.sub(" ", said)) or " | " in said) or _NUMBERED.search(said):
         return None
+    if is_question(said) and (len(cards_of(said)) > 1 or model_in(card_pattern().sub(" ", said))):
+        return None  # which of them, or of a model of its own: what usual jobs cost tells neither
     tried = [one for word, workload in jobs if (one := _suited(said, word, workload, cards, catalog)) is not None]
     if not tried:
         return None

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 ROOMY = 0.75
 #: Share of a card that vLLM and SGLang take where nothing else is told.
 _ENGINE_SHARE = 0.9
+#: Share of it that weights may take where a few short requests are to run beside them.
+_TIGHT = 0.85
 #: Share of a card's memory that a job can take.
 _USABLE = 0.95
 #: A job that takes less than this share of what it is said to need does not need it.
@@ -54,6 +56,11 @@ _BRAND = re.compile(r"(?:NVIDIA|GeForce|RTX|Tesla|Quadro|英伟达|\s)+$", re.IG
 #: Memory with no name of a card: "a 24 GB GPU", "24GB 显存".
 _MEMORY = re.compile(
     r"(?<![A-Za-z0-9_.])(?P<size>\d+(?:\.\d+)?)\s*(?:GB|GiB|G)(?![A-Za-z/])\s*(?:的|of)?\s*(?P<noun>显存|显卡|GPU|VRAM|卡|cards?|(?:gpu|video) memory)?",
+    re.IGNORECASE,
+)
+#: Memory of a card of one's own.
+_OWNED = re.compile(
+    r"(?:我(?:只|就)?有|我的|手[头里]|只有|\bi(?: only)? have|\bi.ve got|\bmy)\s*(?:一?[张块]|an?\b)?\s*(?P<size>\d+(?:\.\d+)?)\s*G(?:i?B)?\s*(?:的)?(?:显存|显卡|卡|gpu|card|vram)",
     re.IGNORECASE,
 )
 #: What stands before an amount of GPU memory ("显存必须 ≥40GB").
@@ -69,7 +76,7 @@ _SIZES = re.compile(r"\s*\(\s*((?:\d+\s*(?:GB?|GiB)?\s*/\s*)*\d+\s*(?:GB?|GiB))\
 _SHORTEST_NAME = 4
 #: Asked of the cards that are named: how long, for how much, whether it is worth it, for how many.
 _OTHER_AMOUNT = expression(
-    r"多久|多长时间|几天|几个?小时|多少钱|费用|花多少|多少个?(?:人|用户|并发|路|请求)|几个人|怎么样|划算|值得|值不值|性价比"
+    r"多久|多长时间|多大|多少显存|几天|几个?小时|多少钱|费用|花多少|多少个?(?:人|用户|并发|路|请求)|几个人|怎么样|划算|值得|值不值|性价比"
     r"|\bhow (?:long|many (?:users|requests|people))\b|\bhow much (?:does|will|would|is) it\b|\bcosts?\b|\bworth\b"
 )
 _OTHER_JOB = expression(r"以上|\bup\b")
@@ -89,7 +96,7 @@ def fits(said: str, catalog: Catalog) -> Judged | None:
     """The verdict on a sentence that names a model and what it is to fit on; None on any other."""
     said = said.replace("（", "(").replace("）", ")").replace("×", "x")
     is_row = " | " in said
-    model = _model(card_pattern().sub(lambda one: " " if facts.match_accelerators(one[0]) else one[0], said))
+    model = model_in(card_pattern().sub(lambda one: " " if facts.match_accelerators(one[0]) else one[0], said))
     on_data = job_on_data(said) if not model else {}
     is_needed = bool(is_question(said) and verb("needs").search(said) and cards_of(said))
     if not model and not on_data and is_question(said) and (is_needed or verb("fits").search(said)) and cards_of(said):
@@ -105,7 +112,9 @@ def fits(said: str, catalog: Catalog) -> Judged | None:
     if not hardware:
         return None if is_row else _on_cpu(said, model, catalog)
     jobs = [on_data] if on_data else list(_jobs(said.rsplit(" | ", 1)[-1] if is_row else said, model))
-    if not is_row and is_question(said) and hardware[0].names and hardware[0].count == 1 and _is_need(said):
+    if is_question(said) and (own := _OWNED.search(said)) is not None:  # what others say is needed is beside the point
+        hardware = [Hardware(f"{own['size']} GB", (), 1, float(own["size"]) * 2**30)]
+    elif not is_row and is_question(said) and hardware[0].names and hardware[0].count == 1 and _is_need(said):
         return _needed(hardware, jobs, model, catalog)
     if not is_row and _is_need(said) and hardware[0].count > 1:
         return _fewer_do(hardware[0], jobs, model, catalog) if len(hardware) == 1 else None
@@ -131,7 +140,7 @@ def need_claim(said: str, catalog: Catalog) -> Judged | None:
     """The verdict on so much GPU memory that a job of a named model and method is said to need:
     less than it needs at least is wrong, and so is far more."""
     said = said.replace("（", "(").replace("）", ")")
-    model, amounts = _model(said), [one for one in _MEMORY.finditer(said) if one["noun"] or _OF_MEMORY.search(said[: one.start()])]
+    model, amounts = model_in(said), [one for one in _MEMORY.finditer(said) if one["noun"] or _OF_MEMORY.search(said[: one.start()])]
     is_most = bool(word("most").search(said))
     if not model or len(amounts) != 1 or cards_of(said) or not (is_most or verb("needs").search(said)):
         return None
@@ -323,9 +332,9 @@ def _in_memory(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalo
         done.append("no" if need > room or not is_in_engine else "depends" if is_tight else "yes")
         key = ("need_weights" if job["task"] == "serve" else "need") + ("_tight" if is_tight else "_fits" if need <= room else "_fits_not")
         lines.append(both(key, job=job_text(job), need=q.memory_text(need), memory=one.spoken))
-        if job["task"] == "serve" and done[-1] == "no" and not job.get("quantization"):
+        if job["task"] == "serve" and done[-1] == "no" and not format_of(job):
             small = {**job, "quantization": _FEWER_BITS[-1]}
-            if weights_bytes(small) <= ROOMY * one.memory_bytes:
+            if weights_bytes(small) <= _TIGHT * one.memory_bytes:
                 lines[-1], done[-1] = _joined([lines[-1], _fewer(small)]), "depends"
     if not done:
         return None
@@ -415,7 +424,7 @@ def _outcome(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float)
         return {lang: outcome_text(outcome, lang) for lang in LANGS}
     memory, weights = q.memory_text(memory_bytes), q.memory_text(weights_bytes(job))
     key = "fits" if outcome.fits else "slow" if _is_slow(job, outcome, memory_bytes) else "fits_not"
-    shown = both("format_told", format=str(job["quantization"]).upper()) if job.get("quantization") else both("format_16")
+    shown = both("format_told", format=told.upper()) if (told := format_of(job)) else both("format_16")
     return both(f"serve_{key}", where=outcome.server, weights=weights, memory=memory, format=shown)
 
 
@@ -423,11 +432,11 @@ def _in_fewer_bits(
     job: Mapping[str, Any], outcome: SetupOutcome, server: str, memory_bytes: float, catalog: Catalog
 ) -> Mapping[Lang, str] | None:
     """What fits in 8 or 4 bits where a service does not in 16, and nobody said in how many."""
-    if job["task"] != "serve" or job.get("quantization") or outcome.fits is not False or _is_slow(job, outcome, memory_bytes):
+    if job["task"] != "serve" or format_of(job) or outcome.fits is not False or _is_slow(job, outcome, memory_bytes):
         return None
     for small in ({**job, "quantization": name} for name in _FEWER_BITS):
         tried = outcome_of(small, server, catalog=catalog)
-        if tried.fits or (tried.fits is False and _is_slow(small, tried, memory_bytes)):
+        if tried.fits or (tried.fits is False and weights_bytes(small) <= _TIGHT * memory_bytes):
             return _fewer(small)
     return None
 
@@ -449,11 +458,28 @@ def least_bytes(job: Mapping[str, Any], catalog: Catalog, *, share: float = ROOM
 
 
 def weights_bytes(job: Mapping[str, Any], *, network: bool = True) -> float:
-    """Weights of a service in the format that is told, else in 16 bits; NaN of a model that nobody
-    has counted."""
-    params = float(getattr(facts.model(job["model"], network=network), "params_total", math.nan))
-    rows = (row for row in facts.table("quantizations") if job.get("quantization") and re.search(row["match"], job["quantization"]))
-    return params * float(next(rows, {"linear_bytes": "2"})["linear_bytes"])
+    """Weights of a service in the format that is told, else in that of the checkpoint; NaN of a
+    model that nobody has counted."""
+    from rightfit.estimation.serving_extras import weights_in
+    from rightfit.facts.engines import weight_format
+
+    model, known = facts.model(job["model"], network=network), weight_format(format_of(job))
+    if known is not None and isinstance(model, facts.TransformerArchitecture):
+        return weights_in(model, known)
+    return float(getattr(model, "params_total", math.nan)) * (known.linear_bytes if known else 2.0)
+
+
+def format_of(job: Mapping[str, Any]) -> str:
+    """The format of a service's weights: the one that is told, else the checkpoint's own where that
+    is none of 16 bits; empty for 16 bits."""
+    from rightfit.facts.engines import published_format
+
+    if told := str(job.get("quantization") or ""):
+        return told
+    try:
+        return published_format(str(facts.model(job["model"], network=False).name))
+    except RightfitError:
+        return ""
 
 
 def counted_weights(job: Mapping[str, Any]) -> float | None:
@@ -484,9 +510,9 @@ def _count(before: str) -> int | None:
     return int(spoken[words[1].casefold()]) if words else 1
 
 
-def _model(said: str) -> str:
+def model_in(said: str) -> str:
     """The first model that a sentence names, or ""."""
-    for found in re.finditer(r"[A-Za-z0-9][\w./-]*[A-Za-z0-9]", said, re.ASCII):
+    for found in re.finditer(r"[A-Za-z0-9][\w./-]*(?::\d+(?:\.\d+)?[bB](?![A-Za-z0-9]))?(?<=[A-Za-z0-9])", said, re.ASCII):
         is_name = re.search(r"\d|-", found[0]) or (found[0].isupper() and len(found[0]) >= _SHORTEST_NAME)
         if not re.search(r"[A-Za-z]", found[0]) or not is_name or _AMOUNT.fullmatch(found[0]):
             continue

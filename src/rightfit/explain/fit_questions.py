@@ -14,7 +14,7 @@ from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import card_pattern, text_of
 from rightfit.explain.claims import claim_lookup, feature_of, features_in
-from rightfit.explain.fit_claims import ROOMY, counted_weights
+from rightfit.explain.fit_claims import ROOMY, counted_weights, format_of
 from rightfit.explain.messages import topic
 from rightfit.explain.trials import need_on_one_card
 from rightfit.explain.yes_or_no import is_question
@@ -113,7 +113,7 @@ def overflowing(sentence: str, fits: CheckResult) -> CheckResult:
 
 def _served(sentence: str, job: dict[str, Any], had: float) -> CheckResult | None:
     """A service, by its weights, which leave a quarter of the memory to the cache where it fits."""
-    told_as = str(job.get("quantization") or "")
+    told_as = format_of(job)
     if (weights := counted_weights(job)) is None:
         return None
     answer = "yes" if weights <= ROOMY * had else "depends" if weights <= had else "no"

@@ -25,7 +25,7 @@ from rightfit.explain.command_text import command_line
 from rightfit.explain.fit_claims import least_bytes, server_with
 from rightfit.explain.messages import label, topic
 from rightfit.explain.trials import UNHURRIED
-from rightfit.explain.voices import plan_line
+from rightfit.explain.voices import plan_line, plan_text
 from rightfit.explain.yes_or_no import is_question
 from rightfit.market.denials import turned
 from rightfit.messages import LANGS, Lang
@@ -238,6 +238,10 @@ def planned_answer(sentence: str, catalog: Catalog) -> CheckResult | None:
     if plan.best is not None:
         for lang in LANGS:
             told[lang].append(plan_line(plan, command, lang))
+    elif is_question(sentence):
+        for lang in LANGS:
+            shown = plan_text(plan, lang)
+            told[lang] += [shown.headline, *shown.advice[:1], f"`{command}`"]
     return _result(sentence, told, {"commands": [command]}) if all(told.values()) else None
 
 
@@ -324,8 +328,8 @@ def largest_model(sentence: str, catalog: Catalog) -> CheckResult | None:
         ways = [{"task": "serve", **load, "quantization": one} for one in formats]
     had = float(memory["amount"]) * GIB if memory else 0.0
     if "gpu" in given:
-        cards, number = facts.match_accelerators(given["gpu"]), int(given.setdefault("num_gpus", "1"))
-        if cards and "budget" not in given and server_with(catalog, cards, number) is None:  # nobody rents one: by the memory of each
+        cards, count = facts.match_accelerators(given["gpu"]), int(given.setdefault("num_gpus", "1"))
+        if cards and "budget" not in given and server_with(catalog, cards, count) is None:  # nobody rents one: by the memory of each
             had = float(facts.accelerators()[cards[-1]].memory_bytes)
     told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
     for way in ways:

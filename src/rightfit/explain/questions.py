@@ -19,7 +19,7 @@ from rightfit.explain.market_questions import market_question, way_to_pay
 from rightfit.explain.nearest import asks_something, general_lines, known_answer, nearest_answer
 from rightfit.explain.open_wishes import asked_rule, largest_model, moving_price, open_wish, planned_answer
 from rightfit.explain.rule_lookup import find_rule, rule_answer, statement_answer
-from rightfit.explain.server_questions import server_question
+from rightfit.explain.server_questions import able_question, server_question
 from rightfit.explain.statement_parts import clauses
 from rightfit.explain.topic_questions import topic_question
 from rightfit.explain.yes_or_no import is_question
@@ -75,6 +75,16 @@ def asks_to_rent(sentence: str) -> bool:
 def asked_so(sentence: str) -> CheckResult | None:
     """The answer to a question that stands in our table in the same words; None of any other."""
     return known_answer(sentence, least=_ASKED_SO) if is_question(sentence) else None
+
+
+def asked_first(sentence: str, *, catalog: Catalog | None = None) -> CheckResult | None:
+    """The answer to a question that is answered before anything in it is checked as a statement: it
+    stands in our table, or asks whether a server does a job."""
+    from rightfit.search.offers import open_priced
+
+    if not is_question(sentence):
+        return None
+    return asked_so(sentence) or able_question(sentence, catalog or open_priced())
 
 
 def with_general(found: CheckResult | None) -> CheckResult | None:

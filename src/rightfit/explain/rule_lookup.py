@@ -213,13 +213,16 @@ def _of_cloud(cells: Sequence[str]) -> list[str]:
 
 
 def is_pasted(text: str) -> bool:
-    """Whether a text is a paragraph or a table rather than one statement."""
+    """Whether a text is a paragraph or a table rather than one statement. Some sentences of which
+    the last asks are one question."""
+    if len(text) <= _LONG_QUESTION and "\n" not in text and "|" not in text and is_question(text):
+        return False
     return len(text) > _SHORT_TEXT or len([line for line in _SENTENCE_END.split(text) if line.strip()]) > 1
 
 
 _SENTENCE_END = re.compile(r"[\n。！!；;]+|(?<=[a-z])\.\s")
 _RULED = re.compile(r"^\s*\|?\s*:?-{3,}[-:|\s]*$")
-_SHORT_TEXT = 120
+_SHORT_TEXT, _LONG_QUESTION = 120, 240
 #: The longest text that is read [characters], and the most of its statements that are judged: each
 #: may take a search.
 LONGEST_TEXT = 12_000

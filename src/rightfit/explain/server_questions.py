@@ -95,8 +95,7 @@ def server_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     rest = functools.reduce(lambda text, name: text.replace(name, " "), named, sentence)
     if cloud := _wishes(rest).get("cloud"):
         named = {name: _of_cloud({name: rows}, _own_cloud(name, sentence) or str(cloud), catalog)[name] for name, rows in named.items()}
-    is_job = "model" in _wishes(rest) and all(_is_exact(name, catalog) for name in named)  # its plan names the servers
-    if len(named) > 1 and (_says("choose", rest) or _says("which", rest)) and not is_job:
+    if len(named) > 1 and (_says("choose", rest) or _says("which", rest)):
         return _chosen(sentence, rest, named, catalog)
     if len(named) == 1 and _says("is", rest) and len(cards := cards_of(rest)) == 1:
         (name,) = named
@@ -118,6 +117,15 @@ def server_question(sentence: str, catalog: Catalog) -> CheckResult | None:
         for lang in LANGS if len(spoken) > 1 else ():
             told[lang] += compared(spoken, rest, catalog, lang)
     return _result(sentence, " ".join(named), told)
+
+
+def able_question(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """The answer to whether one named server or series runs a model that is named; None of any
+    other."""
+    if not _says("able", sentence) or len(named := servers_named(sentence, catalog)) != 1:
+        return None
+    rest = functools.reduce(lambda text, name: text.replace(name, " "), named, sentence)
+    return _able(sentence, rest, named, catalog) if "model" in _wishes(rest, every_word=False) else None
 
 
 def servers_named(sentence: str, catalog: Catalog) -> dict[str, Sequence[int]]:
@@ -168,14 +176,16 @@ def _usual(rows: Sequence[int], catalog: Catalog) -> Sequence[int]:
     return [row for row in rows if is_major(providers[row])] or rows
 
 
-def _wishes(rest: str) -> dict[str, Any]:
+def _wishes(rest: str, *, every_word: bool = True) -> dict[str, Any]:
+    """What is named beside the servers; {} where a word is left that no option takes, unless
+    not `every_word` counts."""
     from rightfit.workload.ask import understand
 
     try:
         found = understand(rest)
     except RightfitError:
         return {}
-    return {} if found.weighty or found.own_machine else dict(found.settled())
+    return {} if (found.weighty and every_word) or found.own_machine else dict(found.settled() if every_word else found.wishes)
 
 
 def _result(query: str, name: str, told: Mapping[Lang, Sequence[str]], claim: str | None = None, answer: str = "") -> CheckResult:
@@ -227,9 +237,9 @@ def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog:
     from rightfit.market.verdicts import by_size
 
     ((name, rows),) = named.items()
-    servers, wishes = catalog.servers(), _wishes(rest)
+    servers, wishes = catalog.servers(), _wishes(rest, every_word=False)
     if "model" not in wishes:
-        if not _says("job", rest):
+        if not _says("job", rest) or _says("choose", rest):
             return None
         return _able_at_all(sentence, name, rows, catalog)
     is_what = _says("what", rest)
@@ -239,6 +249,7 @@ def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog:
         sized = {**wishes, "data": _USUAL_TABLE, "task": "train"}  # a model of tables is planned for none without its size
         wishes = sized if _estimate(sized, kinds[-1], catalog) is not None else wishes
     is_open = wishes.get("task") == "serve" and not _LOAD & set(wishes)  # able at all: a request now and then
+    small = ""
     for kind in kinds[:_MOST_SIZES]:
         found = _estimate(wishes, kind, catalog)
         if is_open and (found is None or found.best is None):
@@ -246,8 +257,14 @@ def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog:
         if found is not None and found.best is not None:
             answer = _way(found)
             for lang in LANGS:
+                told[lang] += (
+                    [_text("too_small", lang, why=outcome_text(short, lang))]
+                    if small and (short := outcome_of(wishes, small, catalog=catalog)).fits is False
+                    else []
+                )
                 told[lang].append(done_text(kind, found, answer, lang))
             break
+        small = kind
     else:
         answer = "no"
         outcome = outcome_of(wishes, kinds[-1], catalog=catalog)
@@ -356,7 +373,8 @@ def done_text(kind: str, found: Any, answer: str, lang: Lang) -> str:
     time = option.estimate.get("total_time_s")
     told = _text("time", lang, time=q.duration_text(time.mid, lang)) if time else ""
     offload = _text("offload", lang, what=offload_text(option.layout.offload, lang)) if answer == "helped" else ""
-    hardware = "" if option.num_accelerators else _text("on_cpu", lang)
+    cards = f" ({option.num_accelerators} x {option.accelerator.name}, {getattr(option.layout, 'weight_format', '') or option.layout.precision})"
+    hardware = cards if option.num_accelerators else _text("on_cpu", lang)
     return _text("done", lang, server=kind, time=told, cost=cost_text(option)[lang], offload=offload, hardware=hardware)
 
 

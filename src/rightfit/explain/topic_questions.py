@@ -181,7 +181,7 @@ def _checkpoint(_: str, named: Mapping[str, Any], __: Catalog) -> _Fields | None
     """Bytes of a model's weights in 16 bits, and of all that a full run saves."""
     from rightfit.explain.fit_claims import counted_weights
 
-    if (weights := counted_weights({"model": named["model"], "task": "serve"})) is None:
+    if (weights := counted_weights({"model": named["model"], "quantization": "bf16"})) is None:
         return None
     whole = _SAVED_BYTES / 2.0 * weights
     shown = {"model": str(named["model"]), "weights": q.data_text(weights), "whole": q.data_text(whole)}
@@ -203,7 +203,7 @@ def _cache(_: str, named: Mapping[str, Any], __: Catalog) -> _Fields | None:
     from rightfit.explain.fit_claims import counted_weights
     from rightfit.units import parse_count
 
-    weights, model = counted_weights({"model": named["model"], "task": "serve"}), facts.model(str(named["model"]), network=False)
+    weights, model = counted_weights({"model": named["model"], "quantization": "bf16"}), facts.model(str(named["model"]), network=False)
     if weights is None or not isinstance(model, facts.TransformerArchitecture):
         return None
     tokens = parse_count(str(named["seq_len"])) if "seq_len" in named else _USUAL_TOKENS
@@ -217,7 +217,7 @@ def _bound(_: str, named: Mapping[str, Any], __: Catalog) -> _Fields | None:
     where there are several."""
     from rightfit.explain.fit_claims import counted_weights
 
-    weights, names = counted_weights({"model": named["model"], "task": "serve"}), facts.match_accelerators(str(named["gpu"]))
+    weights, names = counted_weights({"model": named["model"], "quantization": "bf16"}), facts.match_accelerators(str(named["gpu"]))
     if weights is None or not names:
         return None
     card, count = facts.accelerators()[names[-1]], int(named.get("num_gpus") or 1)

@@ -171,7 +171,7 @@ def plan_line(plan: Plan, command: str, lang: Lang) -> str:
         return ""
     texts = topic("open_wishes")["texts"]
     where = texts["own_machine"][lang] if best.purchase == "owned" else where_text(best)
-    cards = f"{best.nodes * best.num_accelerators} x {best.accelerator.name}" if best.num_accelerators else "CPU"
+    cards = f"{best.num_accelerators} x {best.accelerator.name}" if best.num_accelerators else "CPU"
     outcome = option_text(best, plan.workload, lang).outcome
     return str(texts["planned"][lang]).format(where=where, cards=cards, outcome=outcome, command=command)
 

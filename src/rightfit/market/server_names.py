@@ -151,7 +151,7 @@ def parse_claim(text: str, *, is_host: bool = False) -> Claim:
         fields["count"] = int(count[1] or count[2] or count[3])
     elif not names and (alone := _CARDS_ALONE.search(text)):
         fields["count"] = int(alone[1])
-    if (size := _BILLION.search(said)) and not names:
+    if size := _BILLION.search(said):
         fields["parameters"] = float(size[1]) * (1e9 if size[2].lower() == "b" else 1e6)
     fields["cpu_only"] = not names and bool(_CPU_ONLY.search(text))
     fields["is_provider"] = not names and bool(_PROVIDER.search(text))

@@ -103,6 +103,7 @@ def judge_server(catalog: Catalog, claim: Claim, *, row: int) -> ClaimVerdict:
         unknown |= is_unknown
     if claim.is_provider and not claim.cpu_only:
         reasons.append(say("wrong_not_server"))
+    unknown |= bool(claim.parameters)  # what a model needs is not what a server has
     return ClaimVerdict(claim, "wrong" if reasons else "unknown" if unknown else "right", tuple(reasons))
 
 

@@ -120,9 +120,11 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
         own, mine, lambda wish, ram: plan(wish, catalog=with_machine(catalog, machine, host_bytes=ram), **asked), host_bytes=host
     )
     is_too_small = own.best is None and mine.task == SERVE and (first := _refused(own)) and first.criterion == "quota"
-    if is_too_small and (change := _first_that_does(mine, _LESS, with_machine(catalog, machine, alone=True))):
-        own = plan(mine.with_changes(**change), catalog=with_machine(catalog, machine), **asked)
-        narrower = (Reason("own_with_less", {"machine": machine.title, "change": _as_options(change)}),)
+    for change in _that_do(mine, _LESS, with_machine(catalog, machine, alone=True)) if is_too_small else ():
+        less = plan(mine.with_changes(**change), catalog=with_machine(catalog, machine), **asked)
+        if less.best is not None:  # worked out in full a service may need more than the search told
+            own, narrower = less, (Reason("own_with_less", {"machine": machine.title, "change": _as_options(change)}),)
+            break
     rented = plan(workload.with_changes(gpu=()), catalog=catalog, **asked)
     assumed = (*_smallest(machine), *_host(machine, host))
     own, rented = (dataclasses.replace(one, assumptions=(*assumed, *one.assumptions)) for one in (own, rented))
@@ -241,30 +243,36 @@ def _not_on_own(machine: Machine, own: Plan, workload: Workload) -> Reason:
     return Reason("own_does_not_gap", told)
 
 
-#: What one gives way on first where one's machine is too small for a service: the least first.
-_LESS: tuple[Mapping[str, str], ...] = (
-    {"quantization": "int4"},
-    {"ttft": "10s"},
-    {"quantization": "int4", "ttft": "10s"},
-    {"quantization": "int4", "ttft": "20s", "tpot": "200ms"},
+#: Weights that one gives way to where one's machine is too small for a service, the nearest to 16
+#: bits first, and how long one waits: what serves soon with fewer bits goes before what waits.
+_FEWER_BITS = ("fp8", "int4", "gguf-q4-k-m")
+_WAITS: tuple[Mapping[str, str], ...] = ({}, {"ttft": "10s"}, {"ttft": "20s", "tpot": "200ms"})
+_LESS: tuple[Mapping[str, str], ...] = tuple(
+    {**bits, **wait} for wait in _WAITS for bits in ({}, *({"quantization": name} for name in _FEWER_BITS)) if bits or wait
 )
 
 
 def _with_fewer(why: Reason, mine: Workload, alone: Catalog) -> Reason:
-    """The refusal of a service with about the most users whom the machine serves."""
-    change = _fewer_users(mine, alone) if mine.task == SERVE else ""
+    """The refusal of a service with about the most users whom the machine serves, else with the
+    weights that it does hold."""
+    if mine.task != SERVE:
+        return why
+    change = _fewer_users(mine, alone)
+    if not change and mine.quantization:
+        smaller = ({"quantization": name} for name in _FEWER_BITS)
+        change = _as_options(next(_that_do(mine.with_changes(quantization=None), smaller, alone), {}))
     return Reason("own_too_few_unless", {**why.params, "change": change}) if change else why
 
 
 def _fewer_users(mine: Workload, alone: Catalog) -> str:
     """About the most users whom the machine serves, as an option; "" where it serves none."""
     halves = [int(mine.users or 0) >> step for step in range(1, 6)]
-    return _as_options(_first_that_does(mine, [{"users": str(users)} for users in halves if users], alone))
+    return _as_options(next(_that_do(mine, [{"users": str(users)} for users in halves if users], alone), {}))
 
 
-def _first_that_does(mine: Workload, wishes: Iterable[Mapping[str, str]], alone: Catalog) -> Mapping[str, str]:
-    """The first of some changes of what nobody said with which the machine alone does it; none
-    where none does."""
+def _that_do(mine: Workload, wishes: Iterable[Mapping[str, str]], alone: Catalog) -> Iterator[Mapping[str, str]]:
+    """Of some changes of what nobody said those with which the machine alone does it by the
+    search."""
     said = {name for name in ("quantization", *LATENCY_LIMITS) if getattr(mine, name if name == "quantization" else f"{name}_s", None)}
     for wish in wishes:
         try:
@@ -272,8 +280,7 @@ def _first_that_does(mine: Workload, wishes: Iterable[Mapping[str, str]], alone:
         except RightfitError:  # the model has no such weights, or the wish no such limit
             continue
         if does_it:
-            return wish
-    return {}
+            yield wish
 
 
 def _as_options(change: Mapping[str, str]) -> str:

@@ -49,7 +49,7 @@ def _buying(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     if section is None:
         return ""
     render = renderer(lang, currency=told_currency.get())
-    return ("" if lang == "zh" else " ").join(render(reason) for reason in section.reasons[:2])
+    return ("" if lang == "zh" else " ").join(render(reason) for reason in section.reasons[:3])
 
 
 #: Memory of a machine of one's own beside what a job takes: the system, and what else runs there.

@@ -198,9 +198,9 @@ def _room(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
 def _served_vram(plan: Plan, lang: Lang) -> list[str]:
     """What a service needs at least: its weights, which leave a quarter to the cache; the rest of
     the GPU goes to the cache of more requests."""
-    from rightfit.explain.fit_claims import ROOMY, weights_bytes
+    from rightfit.explain.fit_claims import ROOMY, format_of, weights_bytes
 
-    told = str(plan.workload.quantization or "")
+    told = format_of({"model": plan.workload.model, "quantization": plan.workload.quantization})
     try:
         weights = weights_bytes({"model": plan.workload.model, "quantization": told})
     except RightfitError:

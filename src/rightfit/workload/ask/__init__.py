@@ -233,7 +233,8 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     settle_per_time(sentence, task)
     if task == "serve" and sentence.is_post:
         settle_things_a_day(sentence)
-    if task == "serve" and sentence.own_machine and not (sentence.has("users") or sentence.has("rate")):
+    is_own = sentence.own_machine or any(one.option == "framework" and one.words.casefold() == "ollama" for one in sentence.readings)
+    if task == "serve" and is_own and not (sentence.has("users") or sentence.has("rate")):
         inferred.append(Reading("users", "1", ""))
         sentence.assumed.append(Message("workload.assumed_own_use"))
     inferred += assume_small(sentence, task)

@@ -196,6 +196,10 @@ def _full_name(model: str) -> str:
         return model
 
 
+#: The format of most tags of Ollama's library.
+_PULLED = "q4_k_m"
+
+
 def settle_named(sentence: Sentence) -> None:
     """What a name of the sentence already says: a published checkpoint has its own format, a card
     of a country is of it."""
@@ -204,6 +208,10 @@ def settle_named(sentence: Sentence) -> None:
     if told and whole and (own := published_format(_full_name(told.value))) and _shape("{as_published}").search(whole.words):
         sentence.readings[sentence.readings.index(whole)] = Reading("quantization", own, whole.words)
         sentence.assumed.append(Message("workload.assumed_published", words=whole.words, format=own))
+    engine = next((one for one in sentence.readings if one.option == "framework" and one.words.casefold() == "ollama"), None)
+    if engine and told and not sentence.has("quantization") and not sentence.has("precision"):
+        sentence.readings.append(Reading("quantization", _PULLED, engine.words))
+        sentence.assumed.append(Message("workload.assumed_pulled", format=_PULLED))
     cards = {card for one in sentence.readings if one.option == "gpu" for card in facts.match_accelerators(one.value)}
     if cards and cards <= set(facts.match_accelerators("Ascend")):
         for found in list(_shape("{domestic_only}").finditer(sentence.text)):
