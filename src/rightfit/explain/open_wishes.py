@@ -122,7 +122,7 @@ def wishes_by_model(found: Understood) -> list[dict[str, Any]]:
     names = sorted((found.wishes["model"], *seconds), key=lambda name: sentence.casefold().find(name.casefold()))
     is_used = not set(found.weighty) - set(seconds)
     if is_used and all(_joins(sentence, one, other) for one, other in itertools.pairwise(names)):
-        return [{**{key: value for key, value in found.wishes.items() if key != "budget"}, "model": name} for name in names]
+        return [{**{key: value for key, value in found.wishes.items() if key != "budget"}, "model": _bare(name)} for name in names]
     if not set(seconds) & set(found.weighty):  # named in a story
         return []
     places = sorted(sentence.casefold().find(name.casefold()) for name in (found.wishes["model"], *seconds))
@@ -145,6 +145,15 @@ def wishes_by_model(found: Understood) -> list[dict[str, Any]]:
         rate = whole.get("rate") or f"{read_wish('users', whole['users'])['users'] / pause_s:.3g}/s"
         load = {"task": "serve", "rate": rate}
     return [one if _AMOUNTS & set(one) else {**one, **load} for one in told] if whole else []
+
+
+def _bare(name: str) -> str:
+    """A model by its name, or by its size alone: "8B LLM"."""
+    from rightfit.workload.ask.grammar import BARE_SIZE
+    from rightfit.workload.ask.names import is_model
+
+    sized = None if is_model(name) else BARE_SIZE.match(name)
+    return (sized["latin"] or name) if sized else name
 
 
 def _joins(sentence: str, one: str, other: str) -> bool:
