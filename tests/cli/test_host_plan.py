@@ -59,7 +59,6 @@ def test_csv_has_a_line_an_option(capsys: pytest.CaptureFixture[str]) -> None:
         (["plan", "dbscan", "--task", "serve", "--columns", "30"], 3, "does not score single rows"),
         (["plan", "xgboost", "--task", "serve", "--rate", "1/s", "--tpot", "30ms"], 2, "tpot contradicts model xgboost"),
         (["plan", "xgboost", "--data", "11Mrows x 0cols"], 2, "at least one row and one column"),
-        (["plan", "xgboost", "--data", "11Mrows"], 2, "columns: how many"),
         (["plan", "xgboost", "--data", "HIGS"], 2, "did you mean HIGGS"),
         (["plan", "xgbost", "--data", "HIGGS"], 2, "did you mean xgboost"),
         (["plan", "xgboost", "--method", "lora"], 2, "method contradicts model xgboost"),

@@ -16,7 +16,6 @@ from rightfit.workload.ask import understand
         ("serve Qwen2.5-7B for 500 daily users", "daily"),
         ("serve Qwen2.5-7B at 2 requests/s for a year", "year"),
         ("fine-tune Llama-3-8B with LoRA on 50k samples, HIPAA", "HIPAA"),
-        ("部署 Qwen2.5-7B，日活 500", "日活"),
         ("serve Qwen2.5-7B at 5/s with an SLA", "SLA"),
     ],
 )
@@ -26,9 +25,10 @@ def test_a_word_that_would_change_the_answer_stops_it(sentence: str, word: str, 
     printed = capsys.readouterr()
     assert word.casefold() in printed.err.casefold()
     assert "rightfit plan" in printed.err
-    is_counted = any(char.isdigit() for char in "".join(understand(sentence).weighty))
-    assert (printed.out == "") == is_counted
-    assert is_counted or word.casefold() in printed.out.partition("\n\n")[0].casefold()  # the rest is planned under it
+    found = understand(sentence)
+    alone = any(char.isdigit() for char in "".join(found.weighty)) and not {"data", "users", "rate"} & set(found.wishes)
+    assert (printed.out == "") == alone
+    assert alone or word.casefold() in printed.out.partition("\n\n")[0].casefold()  # the rest is planned under it
     assert main(["plan", "--ask", sentence, "--format", "json"]) == 2
     assert capsys.readouterr().out == ""
 
@@ -38,6 +38,8 @@ def test_a_word_that_would_change_the_answer_stops_it(sentence: str, word: str, 
     [
         "full fine-tune of Mistral 7B on 300M tokens, spot is fine, we checkpoint to Zanzibar",
         "微调 Qwen2.5-7B 1万条，一张3090，放在 Zanzibar 机房",
+        "serve Qwen2.5-7B at 5/s for 12 camels",
+        "fine-tune Llama-3-8B with LoRA on 5k samples, 3 million zebras",
     ],
 )
 def test_what_is_planned_under_a_question_is_the_plan_without_the_words(sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,8 +54,10 @@ def test_what_is_planned_under_a_question_is_the_plan_without_the_words(sentence
     assert capsys.readouterr().out.strip().endswith(under.strip())
 
 
-@pytest.mark.parametrize("sentence", ["serve Qwen2.5-7B at 5/s, not too far from Paris", "serve Qwen2.5-7B at 5/s for 12 camels"])
-def test_nothing_is_planned_without_a_number_or_a_denial(sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("sentence", ["serve Qwen2.5-7B, not too far from Paris", "serve Qwen2.5-7B for 12 camels"])
+def test_nothing_is_planned_where_no_amount_is_told_but_the_one_that_nobody_reads(
+    sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert understand(sentence).weighty
     assert main(["plan", "--ask", sentence]) == 2
     assert capsys.readouterr().out == ""

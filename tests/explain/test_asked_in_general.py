@@ -26,6 +26,7 @@ from rightfit.workload.ask import understand
         ("Is spot safe for a 10 hour training run?", "right"),
         ("训练3天用竞价行吗", "right"),
         ("3天任务用竞价会被中断吗", "unknown"),
+        ("用竞价实例跑 3 天的 LoRA 训练会不会被打断？阿里云北京", "unknown"),
         ("跑一周包月划算吗", "wrong"),
         ("Is a reserved instance worth it for 3 months?", "right"),
     ],

@@ -27,6 +27,8 @@ ASKED = [
     ("ImageNet训练ResNet-50,数据放本地NVMe还是云盘", ["data"]),
     ("2TB数据放在OSS上训练ViT,怎么读取", ["data", "data"]),
     ("用竞价实例训练BERT-large,会被中断吗", ["interrupted"]),
+    ("医院影像分割 nnU-Net 3D，我们打算买机器", ["to_buy"]),
+    ("Train nnU-Net on 500 scans, we plan to buy a workstation", ["to_buy"]),
     ("竞价实例被中断怎么办,训练Llama-3-8B全参", ["interrupted"]),
     ("每天只有100次请求的ResNet50接口,用函数计算还是租服务器", ["serverless"]),
     ("T4 加 32GB 内存 200GB SSD 训练ResNet50 5万张 够吗", ["memory", "disk"]),

@@ -139,6 +139,14 @@ SEVERAL = {
         {"model": "bge-m3", "rate": "1/s", "task": "serve"},
         {"model": "Qwen2.5-14B", "users": "30", "task": "serve"},
     ],
+    "RAG chatbot over 500k PDF pages with bge-m3 embeddings and an 8B LLM, about 30 users": [
+        {"model": "bge-m3", "data": "500k samples", "task": "batch"},
+        {"model": "8B", "users": "30", "task": "serve"},
+    ],
+    "知识库问答，bge-m3 做向量，50万页文档，再加一个 8B 模型回答，30 个用户": [
+        {"model": "bge-m3", "data": "50万条", "task": "batch"},
+        {"model": "8B", "users": "30", "task": "serve"},
+    ],
     "fine-tune Qwen2.5-7B and Llama-3.1-8B with LoRA on 10M tokens": [
         {"model": "Qwen2.5-7B", "data": "10M tokens", "method": "lora", "task": "finetune"},
         {"model": "Llama-3.1-8B", "data": "10M tokens", "method": "lora", "task": "finetune"},

@@ -83,14 +83,16 @@ def _memory_bytes(option: Option) -> float:
     return option.nodes * (card.count_per_node * card.memory_bytes if card and card.name else option.memory_bytes)
 
 
-def several_answer(parts: Sequence[Mapping[str, Any]], view: View, *, catalog: Any) -> Answer:
-    """A plan for each model or step of a sentence, one paragraph each, and what all cost."""
+def several_answer(parts: Sequence[Mapping[str, Any]], view: View, *, catalog: Any, questions: Sequence[Question] = ()) -> Answer:
+    """A plan for each model or step of a sentence, one paragraph each with what was asked beside
+    it, and what all cost."""
     plans = [api.plan(Workload(**wishes), catalog=catalog, top=1) for wishes in parts]
     shown: list[str] = []
     for wishes, found in zip(parts, plans, strict=True):
         said = [part for part in screen_parts(choice_sheet(found, view.lang), view) if isinstance(part, str)]
         head = label("several", "model", view.lang, model=wishes.get("model") or wishes["operation"])
-        shown.append("\n".join([head, *(f"  {line}" for line in said), f"  {command_line(wishes)}"]))
+        asked = answers(questions, found, catalog, view.lang)
+        shown.append("\n".join([head, *(f"  {line}" for line in (*asked, *said)), f"  {command_line(wishes)}"]))
     documents = [plan_document(found, view.lang, catalog=catalog) for found in plans]
     return Answer(documents, [], [*shown, several_sum(plans, view.lang)])
 

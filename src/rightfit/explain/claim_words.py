@@ -115,8 +115,10 @@ def card_pattern() -> re.Pattern[str]:
 
 
 def cards_of(said: str) -> list[tuple[str, tuple[str, ...]]]:
-    """The cards that a sentence names, as they are written."""
-    return [(found[0], names) for found in _CARD.finditer(said) if (names := facts.match_accelerators(found[0]))]
+    """The cards that a sentence names, as they are written; a version alone ("deepseek v3") names
+    none."""
+    found = (one[0] for one in _CARD.finditer(said) if not re.fullmatch(r"v\d[a-z]?", one[0], re.IGNORECASE))
+    return [(spoken, names) for spoken in found if (names := facts.match_accelerators(spoken))]
 
 
 def faster_text(one: Accelerator, other: Accelerator) -> dict[Lang, str]:

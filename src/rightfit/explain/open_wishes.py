@@ -25,7 +25,7 @@ from rightfit.explain.command_text import command_line
 from rightfit.explain.fit_claims import least_bytes, server_with
 from rightfit.explain.messages import label, topic
 from rightfit.explain.trials import UNHURRIED
-from rightfit.explain.voices import plan_line
+from rightfit.explain.voices import plan_line, plan_text
 from rightfit.explain.yes_or_no import is_question
 from rightfit.market.denials import turned
 from rightfit.messages import LANGS, Lang
@@ -107,15 +107,22 @@ def wishes_by_model(found: Understood) -> list[dict[str, Any]]:
     """The wishes of each model of a sentence that names several: of a list each with all of the
     rest, else each from its own clause; one without an amount serves the requests of the others.
     Empty where that leaves a word unused, and of a choice between models."""
+    from rightfit.workload.ask.grammar import BARE_SIZE
     from rightfit.workload.ask.names import is_model
 
-    sentence, seconds = found.sentence, [word for word in dict.fromkeys((*found.weighty, *found.unused)) if is_model(word)]
+    sentence = found.sentence
+    is_sized = bool(BARE_SIZE.fullmatch(str(found.wishes.get("model", ""))))  # two sizes are a choice or one model and its draft
+    seconds = [
+        word
+        for word in dict.fromkeys((*found.weighty, *found.unused))
+        if is_model(word) or (word in found.weighty and not is_sized and BARE_SIZE.match(word))  # "bge-m3 and an 8B LLM"
+    ]
     if "model" not in found.wishes or not seconds or any(one.key == "workload.assumed_alternative" for one in found.assumed):
         return []
     names = sorted((found.wishes["model"], *seconds), key=lambda name: sentence.casefold().find(name.casefold()))
     is_used = not set(found.weighty) - set(seconds)
     if is_used and all(_joins(sentence, one, other) for one, other in itertools.pairwise(names)):
-        return [{**{key: value for key, value in found.wishes.items() if key != "budget"}, "model": name} for name in names]
+        return [{**{key: value for key, value in found.wishes.items() if key != "budget"}, "model": _bare(name)} for name in names]
     if not set(seconds) & set(found.weighty):  # named in a story
         return []
     places = sorted(sentence.casefold().find(name.casefold()) for name in (found.wishes["model"], *seconds))
@@ -138,6 +145,15 @@ def wishes_by_model(found: Understood) -> list[dict[str, Any]]:
         rate = whole.get("rate") or f"{read_wish('users', whole['users'])['users'] / pause_s:.3g}/s"
         load = {"task": "serve", "rate": rate}
     return [one if _AMOUNTS & set(one) else {**one, **load} for one in told] if whole else []
+
+
+def _bare(name: str) -> str:
+    """A model by its name, or by its size alone: "8B LLM"."""
+    from rightfit.workload.ask.grammar import BARE_SIZE
+    from rightfit.workload.ask.names import is_model
+
+    sized = None if is_model(name) else BARE_SIZE.match(name)
+    return (sized["latin"] or name) if sized else name
 
 
 def _joins(sentence: str, one: str, other: str) -> bool:
@@ -231,6 +247,10 @@ def planned_answer(sentence: str, catalog: Catalog) -> CheckResult | None:
     if plan.best is not None:
         for lang in LANGS:
             told[lang].append(plan_line(plan, command, lang))
+    elif is_question(sentence):
+        for lang in LANGS:
+            shown = plan_text(plan, lang)
+            told[lang] += [shown.headline, *shown.advice[:1], f"`{command}`"]
     return _result(sentence, told, {"commands": [command]}) if all(told.values()) else None
 
 

@@ -307,6 +307,8 @@ MAINLAND_FIRST = ("mainland_first", "mainland_first_month")
 #: That something much cheaper stands behind because it can seldom be had.
 SCARCE_FIRST = tuple(f"decided_{rule}{month}" for rule in ("free", "many", "older") for month in ("", "_month"))
 LEAST_SCARCE_SAVING = 0.2
+#: That the fastest was passed over for its money: always said, as the wish was for it.
+HASTE = "decided_haste"
 #: Warnings of stops, and how many of them have to be expected to be told in a short answer.
 STOPS, LEAST_STOPS = ("spot_interruption", "spot_rate_unknown", "failures_expected"), 0.02
 #: An option that costs less by at most this share is as dear.
@@ -485,7 +487,9 @@ def _beside(plan: Plan, voice: Voice, lang: Lang, extent: Extent) -> list[str]:
     little more money, where no row of the table says it, and what misses a limit by little and
     saves clearly."""
     render = voice.renderer(lang, currency=plan.workload.currency)
-    told = [render(reason) for reason in plan.options[0].why if reason.key in SCARCE_FIRST and _saves(reason, plan)]
+    told = [
+        render(reason) for reason in plan.options[0].why if reason.key == HASTE or (reason.key in SCARCE_FIRST and _saves(reason, plan))
+    ]
     for section in plan.sections:
         if section.name == "quicker" and not _is_shown(section, first_options(plan, extent.rows)):
             told += map(render, section.reasons[:1])

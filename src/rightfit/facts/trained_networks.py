@@ -229,7 +229,7 @@ def data_set_seconds(name: str) -> float:
 
 _CLIP = re.compile(r"(?<![\dx])(\d{1,2})x(\d{1,2})x(\d{1,2})(?![\dx])")
 _SIDES = re.compile(r"(\d+)(?:\D+(\d+))?$")
-_TABLES = re.compile(r"(\d+(?:\.\d+)?)\s?GB total")
+_TABLES = re.compile(r"(\d+(?:\.\d+)?)\s?GB (?:total|tables)")
 _GROUPED = re.compile(r"(?<![a-z0-9])(?:x|resnext)[-_ ]?(50|101|152)(?:[-_ ](\d+)x(\d+)d)?")
 _SPLIT = re.compile(r"(?<![a-z0-9])(?:s|resnest)[-_]?(50|101|200)(?![0-9x])")
 _RES2 = re.compile(r"(?:r2|res2net)[-_ ]?(50|101)")
@@ -246,7 +246,8 @@ def without_note(name: str) -> str:
 
 
 def tables_bytes(name: str) -> float:
-    """Bytes of embedding tables that a name states ("... 90 GB total"); 0 where it states none."""
+    """Bytes of embedding tables that a name states ("... 90 GB total", "dlrm 200 GB tables"); 0
+    where it states none."""
     found = _TABLES.search(name)
     return float(found[1]) * 1e9 if found else 0.0
 

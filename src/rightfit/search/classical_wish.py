@@ -148,7 +148,8 @@ def table_of(workload: Workload, notes: Notes) -> tuple[float, float, float]:
     if unit not in ("rows", "samples") or workload.data_samples is None:
         raise InputError(Message("search.data_no_table", unit=unit), field="data")
     if not cols:
-        raise InputError(Message("search.columns_of_table", data=workload.data), field="columns")
+        cols = usual()["table_columns"]
+        notes.take("columns", cols, "host_usual_columns")
     return workload.data_samples, cols, workload.data_samples * cols * usual()["cell_bytes"]
 
 

@@ -176,7 +176,7 @@ def own_section(plan: Plan, catalog: Catalog, given: Mapping[str, Any] | None = 
     server = own_server(best.accelerator.name, best.accelerator.count_per_node, given)
     chosen = rent_of(server, _offer_of(best), best.cost.hourly_usd / max(best.nodes, 1))
     against = (chosen, *(rent for rent in rents(catalog, server, cloud=best.provider) if rent.purchase != best.purchase))
-    job = own_job(best, server, is_service=plan.workload.task == "serve")
+    job = own_job(best, server, is_service=plan.workload.task == "serve", office_hours=plan.workload.office_hours)
     reasons = own_reasons(server, against)
     content = {**own_content(server, against), "servers": best.nodes, "job": job}
     return Section("own", content, (reasons[0], Reason("own_job", job), *reasons[1:]))
@@ -189,11 +189,11 @@ def _offer_of(best: Option) -> dict[str, Any]:
     }
 
 
-def own_job(best: Option, server: OwnServer, *, is_service: bool) -> dict[str, Any]:
+def own_job(best: Option, server: OwnServer, *, is_service: bool, office_hours: float | None = None) -> dict[str, Any]:
     """The job (of a service: a month) on one's own servers: at the assumed utilisation, a service
-    all hours of the month."""
-    hours = HOURS_PER_MONTH if is_service else best.estimate["total_time_s"].mid / 3600.0
-    utilisation = 1.0 if is_service else server.utilisation
+    all hours of the month or those of `office_hours`."""
+    hours = (office_hours or HOURS_PER_MONTH) if is_service else best.estimate["total_time_s"].mid / 3600.0
+    utilisation = hours / HOURS_PER_MONTH if is_service else server.utilisation
     yearly = float(server.cost().total_usd(np.array([utilisation]))[0])
     own_usd = best.nodes * yearly * hours / (HOURS_PER_YEAR * utilisation)
     return {"busy_h": hours, "own_usd": own_usd, "rent_usd": best.cost.total_usd, "purchase_usd": best.nodes * server.values["capex_usd"]}

@@ -207,12 +207,13 @@ def front_rows(search_result: SearchResult, offer: Index, node: Index, first: Ro
     return tuple(Row(int(offer[row]), int(node[row])) for row in kept[pareto_front(usd, seconds)])
 
 
-def score_of(search_result: SearchResult, offer: Index, node: Index) -> Array:
+def score_of(search_result: SearchResult, offer: Index, node: Index, *, is_unhurried: bool = True) -> Array:
     """The objective's score of feasible rows; smaller is better. One server goes before
     several that cost little less; prices that nobody asks (estimates, formulas, floors) and those
     older than what is known of such prices stand behind all others, however low they are, and so
     do many servers on spot, what is seldom free, and places outside mainland China where the wish
-    means it. What differs by less than is known does not decide (search.sense)."""
+    means it. What differs by less than is known does not decide (search.sense), nor, unless
+    `is_unhurried` is off, little time that costs several times the money."""
     usd = counted_usd(search_result, search_result.bill.total_usd[offer, node], offer, node)
     slack_s = 0.0 if search_result.workload.task == "serve" else facts.coefficients("planning")["same_time_s"]
     score = scores(search_result.workload.objective, total_usd=usd, total_s=search_result.bill.total_s[offer, node], slack_s=slack_s)
@@ -222,6 +223,7 @@ def score_of(search_result: SearchResult, offer: Index, node: Index) -> Array:
     for is_behind in late:
         moved = behind(moved, is_behind)
     kinds = np.stack(late, axis=-1) @ (1 << np.arange(len(late)))
+    moved = sense.unhurried(search_result, offer, node, moved, usd=usd, kinds=kinds) if is_unhurried else moved
     return sense.sensible(search_result, offer, node, moved, money=money, kinds=kinds)
 
 
@@ -296,12 +298,34 @@ def decided(search_result: SearchResult, offer: int, node: int) -> dict[str, Any
     return {"rule": rule, **told, "total_usd": float(usd[best]), "saving_usd": mine - float(usd[best])} if rule else None
 
 
+def passed_over(search_result: SearchResult, offer: int, node: int) -> dict[str, Any] | None:
+    """What is faster than a row and was passed over for what its little time costs; None where
+    nothing was."""
+    if search_result.workload.objective != "time" or search_result.workload.task == "serve":
+        return None
+    rows, columns = np.nonzero(search_result.bits == 0)
+    near = ordered(search_result, rows, columns, score_of(search_result, rows, columns, is_unhurried=False))[0]
+    at = (int(rows[near]), int(columns[near]))
+    seconds, usd = (getattr(search_result.bill, name) for name in ("total_s", "total_usd"))
+    if not (seconds[at] < seconds[offer, node] and usd[at] > usd[offer, node]):
+        return None
+    other = search_result.market.offers.row(at[0])
+    told = {name: other[name] for name in ("provider", "instance_type", "region", "purchase")}
+    return {
+        "rule": "haste",
+        **told,
+        "total_time_s": float(seconds[at]),
+        "total_usd": float(usd[at]),
+        "times": float(usd[at] / usd[offer, node]),
+    }
+
+
 def with_rule(
     options: tuple[Option, ...], search_result: SearchResult, first: tuple[int, int]
 ) -> tuple[tuple[Option, ...], tuple[Assumption, ...]]:
     """The options, the first one with the rule that put it before a cheaper one, and that as
     something assumed. `first`: offer and column of the first one."""
-    found = decided(search_result, *first) if options else None
+    found = (decided(search_result, *first) or passed_over(search_result, *first)) if options else None
     if found is None:
         return options, ()
     rule = found.pop("rule")

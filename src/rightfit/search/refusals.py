@@ -234,6 +234,10 @@ def change(search_result: SearchResult, criterion: str, cell: tuple[int, int]) -
     return Reason("change_nodes" if criterion == "max_nodes" else f"change_{criterion}", params)
 
 
+#: What a wish names in place of a GPU where there must be none.
+NO_GPU = "none"
+
+
 def rounded_up(seconds: float) -> float:
     """The next number of three digits, so that the limit that is named does let the offer pass."""
     step = 10.0 ** (np.floor(np.log10(seconds)) - 2.0)
@@ -256,6 +260,8 @@ def least_changes(search_result: SearchResult, *, most: int = 4) -> tuple[Reason
     at all, what the machines lack. A latency that nobody stated is changed like a wish."""
     unsaid = {name for name in LATENCIES if getattr(search_result.workload, f"{name}_s") is None}
     held = (blamable(search_result.bits) | unsaid) - HOPELESS
+    if NO_GPU in search_result.workload.gpu:  # whoever has none to use is not told to use one
+        held -= {"gpu"}
     positions = [position for position, criterion in enumerate(CRITERIA) if criterion in held]
     singles = _changes_of(search_result, [(position,) for position in positions])
     wishes = [position for position in positions if CRITERIA[position] in CHANGEABLE]

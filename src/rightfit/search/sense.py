@@ -122,6 +122,23 @@ def sensible(search_result: SearchResult, offer: Index, node: Index, score: Arra
     return out
 
 
+def unhurried(search_result: SearchResult, offer: Index, node: Index, score: Array, *, usd: Array, kinds: Index) -> Array:
+    """Scores of rows where time is what counts, for a job: a row that takes little longer than the
+    first leads where the first costs several times as much. `usd`: what rows count as; `kinds`: as
+    for `sensible`."""
+    if search_result.workload.objective != "time" or search_result.workload.task == "serve" or not score.size:
+        return score
+    usual, seconds = facts.coefficients("planning"), search_result.bill.total_s[offer, node]
+    leading = int(np.lexsort((usd, score))[0])
+    near = (kinds == kinds[leading]) & (seconds <= seconds[leading] * (1.0 + usual["equal_share"]))
+    spared = np.flatnonzero(near & (usd * usual["haste_times"] <= usd[leading]))
+    if not spared.size:
+        return score
+    out = score.copy()
+    out[spared[np.argmin(usd[spared])]] = min(float(score.min()), 0.0) - 1.0
+    return out
+
+
 def usual_place_first(search_result: SearchResult, offer: Index, node: Index, score: Array) -> Array:
     """Scores in which, where cost counts, of one server and way to pay a row that is cheaper
     by less than decides but in a less usual place comes directly behind the usual one."""

@@ -88,7 +88,6 @@ def test_the_usual_preparation_of_a_model(model: str, operation: str) -> None:
 
 REFUSED: list[tuple[dict[str, Any], type[RightfitError], str]] = [
     ({"model": "xgboost"}, InputError, "which table"),
-    ({"model": "xgboost", "data": "11M rows"}, InputError, "columns: how many"),
     ({"model": "xgboost", "data": "10Mtok"}, InputError, "is not a table"),
     ({"model": "xgboost", "data": "imagenet-1k"}, InputError, "contains vision"),
     ({"model": "k-means", "data": "1M x 10", "task": "batch"}, UnavailableError, "not measured"),

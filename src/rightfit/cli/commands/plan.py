@@ -218,7 +218,7 @@ def plan(
     except SeveralPlansError as error:
         from rightfit.cli.typical import several_answer
 
-        emit(several_answer(error.parts, view, catalog=open_market(view)), view)
+        emit(several_answer(error.parts, view, catalog=open_market(view), questions=asked_for.questions if ask else ()), view)
         return 0
     except InputError as refused:
         return _nearest(sentence, given, refused, view)

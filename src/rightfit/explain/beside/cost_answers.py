@@ -13,8 +13,9 @@ from rightfit.explain.beside.in_words import all_ways, cost_of, leading, led_if,
 from rightfit.explain.beside.questions import Question, worded
 from rightfit.explain.command_text import command_line
 from rightfit.explain.decisions import decision_lines
-from rightfit.explain.trials import best_of, where_text
+from rightfit.explain.trials import best_of, card_sizes, where_text
 from rightfit.messages import Lang
+from rightfit.units import GIB
 
 if TYPE_CHECKING:
     from rightfit.market import Catalog
@@ -48,7 +49,25 @@ def _buying(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     if section is None:
         return ""
     render = renderer(lang, currency=told_currency.get())
-    return ("" if lang == "zh" else " ").join(render(reason) for reason in section.reasons[:2])
+    return ("" if lang == "zh" else " ").join(render(reason) for reason in section.reasons[:3])
+
+
+#: Memory of a machine of one's own beside what a job takes: the system, and what else runs there.
+_ROOM = 1.5
+
+
+def _to_buy(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
+    """What a machine that is bought must have for the job, by the plan's own need; what buying the
+    server of the plan costs is a comparison."""
+    best = leading(plan)
+    if not best.num_accelerators or not {"peak_memory_bytes", "host_memory_bytes"} <= set(best.estimate):
+        return _buying(question, plan, catalog, lang)
+    peak = best.estimate["peak_memory_bytes"].high80
+    card = next((size for size in card_sizes(catalog) if size >= peak), peak)
+    host = 2.0 ** math.ceil(math.log2(_ROOM * best.estimate["host_memory_bytes"].high80 / GIB)) * GIB
+    return worded(
+        "to_buy", lang, count=q.plain(best.num_accelerators), card=q.memory_text(card), peak=q.memory_text(peak), host=q.memory_text(host)
+    )
 
 
 def _hourly(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
@@ -251,6 +270,7 @@ COSTS: Mapping[str, Callable[[Question, Plan, Catalog, Lang], str]] = {
     "then": _then,
     "hourly": _hourly,
     "buying": _buying,
+    "to_buy": _to_buy,
     "commitment": _commitment,
     "api": _api,
     "time": _time,

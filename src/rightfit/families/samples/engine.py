@@ -108,7 +108,6 @@ class SampleEngine:
         names = dict(_ARITHMETIC) | ({Dtype.BF16: "bf16"} if frozen else {})
         codes = np.array([float(PRECISIONS.index(names[dtype])) for dtype in Dtype])
         precision = codes[setup.compute_dtype.astype(np.intp)]
-        graph_nodes = setup.data / np.maximum(setup.gpus_per_node, 1.0) if self.wish.work.modality == "graph" else np.ones(1)
         return TrainSetup(
             batch=setup.micro_batch,
             grad_accum=setup.grad_accum,
@@ -126,7 +125,7 @@ class SampleEngine:
             offload=setup.offload_params * facts.coefficients("training")["offload_share"],
             optimizer_bytes=np.array([recipe.optimizer_bytes]),
             pure=(precision >= PRECISIONS.index("fp16")).astype(np.float64),
-            tables_split=setup.shard_degree if self.splits_tables else np.maximum(graph_nodes, 1.0),
+            tables_split=setup.shard_degree if self.splits_tables else self._graph_parts(setup),
             counter=np.array([float(MemoryCounter.DRIVER)]),
         )
 
@@ -192,11 +191,17 @@ class SampleEngine:
         return device.memory_bytes * coefficients()["usable_fraction"]
 
     def host(self, setup: SetupColumns) -> Array:
-        """Host memory per node [bytes]: processes, weights that were moved there, and a node's part
-        of what the job keeps in RAM."""
-        nodes = np.maximum(setup.data / np.maximum(setup.gpus_per_node, 1.0), 1.0)
+        """Host memory per node [bytes]: processes, weights that were moved there, and what the job
+        keeps in RAM, or a node's part of it."""
         each = facts.coefficients("training")["host_bytes_per_accelerator"] + layouts.host_weights_bytes(self.work, self.setup_of(setup))
-        return np.asarray(setup.gpus_per_node * each + self.wish.recipe.host_bytes / nodes)
+        return np.asarray(setup.gpus_per_node * each + self.wish.recipe.host_bytes / self._graph_parts(setup))
+
+    def _graph_parts(self, setup: SetupColumns) -> Array:
+        """Servers over which a graph is partitioned: all of them where it is larger than most
+        servers' memory, none else; each samples from its own copy."""
+        if self.wish.recipe.host_bytes <= facts.coefficients("training")["whole_graph_bytes"]:
+            return np.ones(1)
+        return np.maximum(setup.data / np.maximum(setup.gpus_per_node, 1.0), 1.0)
 
     def compute(self, setup: SetupColumns, device: DeviceColumns) -> PassTimes:
         """Times of one pass."""

@@ -17,7 +17,7 @@ import re
 from rightfit import facts
 from rightfit.errors import InputError, RightfitError
 from rightfit.messages import Message
-from rightfit.units import normalize, parse_count
+from rightfit.units import normalize, parse_bytes, parse_count
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.asides import (
     assume_small,
@@ -182,6 +182,9 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     read_names(sentence)
     if store:
         settle_data_store(sentence, store, owner)
+    for match in list(grammar.SOLID_BEHIND.finditer(sentence.text)):
+        if not _LIMIT_AHEAD.search(sentence.text[: match.start()]):
+            sentence.note(*match.span())
     give_up_own(sentence)
     read_cards(sentence)
     compare_cards(sentence)
@@ -193,6 +196,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     read_accumulation(sentence)
     _read_model_words(sentence)
     read_cut(sentence)
+    _read_vector_tables(sentence)
     for rule in grammar.QUANTITIES:
         _apply(sentence, rule)
     _read_length(sentence)
@@ -290,6 +294,10 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     )
 
 
+_LIMIT_AHEAD = grammar.shape(r"(?:{deadline_head}|(?<![a-z]){limit_head}|=|:)\s*$")
+"""What makes of "3D" days."""
+
+
 def _refuse_unplanned(text: str) -> None:
     """Methods that no plan knows are refused: without their word the sentence
     would be another wish."""
@@ -379,6 +387,17 @@ def _read_model_words(sentence: Sentence) -> None:
         sees = False
     if sees:
         sentence.take(*found.span(), "image_size", found["value"])
+
+
+def _read_vector_tables(sentence: Sentence) -> None:
+    """Bytes of tables of embeddings are those of a recommender, not data: "DLRM with 200 GB of
+    embedding tables"."""
+    told = next((reading for reading in sentence.readings if reading.option == "model"), None)
+    if told is None or not grammar.RECOMMENDER.search(told.value) or not (found := grammar.VECTOR_TABLES.search(sentence.text)):
+        return
+    value = f"{told.value} {parse_bytes(found['size']) / 1e9:g} GB tables"
+    words = sentence.blank(*found.span())
+    sentence.readings[sentence.readings.index(told)] = Reading("model", value, f"{told.words}, {words}")
 
 
 def _is_length(sentence: Sentence, start: int, end: int, value: str) -> bool:

@@ -368,7 +368,8 @@ def _task(sentence: Sentence, text: str) -> str:
     if sentence.has("data") and grammar.DRAWING.search(sentence.whole) and draws(sentence):  # images are made, not learned from
         return "batch"
     if sentence.has("model") and not sentence.has("data") and grammar.RUNNING.search(text):
-        return "serve"
+        model = next(reading.value for reading in sentence.readings if reading.option == "model")
+        return "train" if classical_model(model) is not None else "serve"  # trees run as jobs, where no requests are told
     if sentence.has("model") and not sentence.has("data") and grammar.SPEED_TALK.search(sentence.whole):
         return "serve"
     return ""

@@ -502,6 +502,9 @@ COMPOUND_ZH = Expression(
 """Chinese numbers of several parts: 一万五千."""
 SOLID = re.compile(r"(?<![A-Za-z0-9_.])[2-4]D(?=\s[A-Za-z]|[\u4e00-\u9fff])")
 """Two, three or four dimensions, "3D U-Net": no days."""
+SOLID_BEHIND = Expression(r"(?<![A-Za-z0-9_.])(?:[2-4]D(?![A-Za-z0-9])|[2-4]d_[a-z]\w*)")
+"""The same behind a name, "nnU-Net 3D", where no word for a limit stands before it."""
+VECTOR_TABLES = shape(r"(?P<size>{size})\s*{vector_tables}")
 SPOKEN_ZH = Expression(r"([一二两三四五六七八九])([万千百])([一二三四五六七八九])(?=[^一-鿿\w]|[元块以之左]|$)")
 """一万五 as people say 15,000."""
 ABOUT_SO_MANY = Expression(r"(?<=[\d十百千万])[来多](?=[次条张个篇份页天]|[分小][钟时])")

@@ -14,6 +14,8 @@ from rightfit.workload.ask.names import is_model, relative
 from rightfit.workload.options import read_wish
 from rightfit.workload.vocabulary import nearest_words
 
+#: How much is to be done: what stands beside it may be left out, and is shown.
+_AMOUNTS = ("data", "users", "rate", "prompts", "steps")
 _LISTS = ("cloud", "region", "country", "purchase", "gpu", "avoid")
 
 
@@ -89,9 +91,13 @@ class Understood:
             return Message("workload.question_near", words=words, how=how, nearest=", ".join(dict.fromkeys(near)))
         return Message("workload.weighty", words=words, how=how)
 
-    def is_only_unnamed(self) -> bool:
-        """Whether what no option takes are names and words: no number, denial or model."""
-        return self.unknown_model() is None and not any(
+    def leaves_a_plan(self) -> bool:
+        """Whether the rest of the sentence can be planned under the words that no option takes: it
+        tells an amount, or they are names and words alone, so that none of them tells it."""
+        told = self.wishes
+        if self.unknown_model() is not None or not ("model" in told or told.get("task") == "prepare"):
+            return False
+        return any(option in told for option in _AMOUNTS) or not any(
             _COUNTS.search(word) or grammar.HARD_DENIAL.search(word) or is_model(word) for word in self.weighty
         )
 
