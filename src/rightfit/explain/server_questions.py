@@ -61,7 +61,7 @@ def with_cards(sentence: str, catalog: Catalog) -> str:
 _SERVERS_BEFORE = re.compile(
     r"(?<![\w.])(?P<count>[2-9]|\d\d|two|three|four|five|six|eight|[两二三四五六八])\s*(?:x|×|台|个)?\s*$", re.IGNORECASE
 )
-_SERVERS_BEHIND = re.compile(r"\s*(?:nodes?|instances?|machines?|servers?|boxe?s?|vms?|实例|服务器|机器|机型)(?![a-z])", re.IGNORECASE)
+_SERVERS_BEHIND = re.compile(r"\s*(?:nodes?|instances?|machines?|servers?|box(?:es)?|vms?|实例|服务器|机器|机型)(?![a-z])", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z][\w.-]*\d[\w.-]*", re.ASCII)
 _LETTER = expression(r"(?<![A-Za-z0-9])(?P<letter>[a-z])\d?(?:\s*系列|\s*系(?!统)|[ -](?:series|family)\b|\s*族)")
 _CARDS = card_pattern()

@@ -546,13 +546,18 @@ def _of_figure(figure: str, rows: Sequence[Row], asked: Sequence[Case]) -> list[
         here = [row for row, server in zip(rows, known.server, strict=True) if server == target.server[at]]
         one_sided = all(row.bound for row in here)
         mine = [row for row in here if not row.bound and (row.case.batch, row.case.length) == (targets[at].batch, targets[at].length)]
+        stack, job, server = (math.exp(float(part[at])) for part in (posterior.stack, posterior.job, posterior.server))
         result.append(
             Correction(
-                *(math.exp(float(posterior.mean[at])), wide[0] * deviation, wide[1] * deviation),
-                "measured" if step == "same" and not one_sided else "calibrated",
-                runs,
-                step,
-                *(math.exp(float(part[at])) for part in (posterior.stack, posterior.job, posterior.server)),
+                factor=math.exp(float(posterior.mean[at])),
+                half80=wide[0] * deviation,
+                half95=wide[1] * deviation,
+                source="measured" if step == "same" and not one_sided else "calibrated",
+                runs=runs,
+                step=step,
+                stack=stack,
+                job=job,
+                server=server,
                 ran=tuple((row.recompute, row.value) for row in mine),
             )
         )

@@ -112,7 +112,8 @@ def _of_named_cards(workload: Workload, catalog: Catalog) -> tuple[Reason, ...]:
     what a lighter way to fine-tune would rent."""
     if len(workload.gpu) != 1 or not workload.num_gpus:
         return ()
-    from rightfit.planner.cards import lacking_memory, lighter_rented, read_machine
+    from rightfit.planner.cards import lacking_memory, lighter_rented
+    from rightfit.search.ownership import read_machine
 
     try:
         machine = read_machine(f"{workload.num_gpus}x{workload.gpu[0]}")
