@@ -7,12 +7,12 @@ hands back its result.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from rightfit.messages import Message
+from rightfit.signatures import refusing_unknown
 
 if TYPE_CHECKING:
     from rightfit.answers import Plan, Verdict
@@ -35,26 +35,6 @@ if TYPE_CHECKING:
 
 Names = str | Sequence[str]
 _FILE_ENDINGS = (".yaml", ".yml", ".toml")
-Given = ParamSpec("Given")
-Told = TypeVar("Told")
-
-
-def refusing_unknown(function: Callable[Given, Told]) -> Callable[Given, Told]:
-    """The function; an option that it does not have is refused as `plan` refuses one."""
-    code: Any = getattr(function, "__code__")  # noqa: B009  # mypy knows none of a callable
-    names = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
-
-    @functools.wraps(function)
-    def asked(*given: Given.args, **options: Given.kwargs) -> Told:
-        if unknown := next((name for name in options if name not in names), ""):
-            from rightfit.errors import UnknownNameError
-            from rightfit.workload.vocabulary import nearest_words
-
-            allowed = Message("names.allowed_words", names=", ".join(names))
-            raise UnknownNameError("option", unknown, nearest=nearest_words(unknown, names), allowed=allowed, field=unknown)
-        return function(*given, **options)
-
-    return asked
 
 
 def plan(

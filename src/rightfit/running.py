@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rightfit.api import refusing_unknown
 from rightfit.errors import InputError, NetworkError
 from rightfit.messages import Message, at_place, did_you_mean
 from rightfit.records import dataclass
+from rightfit.signatures import refusing_unknown
 
 if TYPE_CHECKING:
     from rightfit.measure.load_test.result import Capacity, Trial

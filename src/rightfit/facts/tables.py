@@ -229,7 +229,9 @@ _READERS: Mapping[str, _ReadCell] = {
 
 @functools.cache
 def _field_readers(record: type[Any]) -> tuple[tuple[str, _ReadCell, bool], ...]:
-    return tuple((field.name, _READERS[str(field.type)], field.default is dataclasses.MISSING) for field in dataclasses.fields(record))
+    """Fields that a cell can hold; others (a record of another table) are given."""
+    fields = [field for field in dataclasses.fields(record) if str(field.type) in _READERS]
+    return tuple((field.name, _READERS[str(field.type)], field.default is dataclasses.MISSING) for field in fields)
 
 
 def to_record(record: type[Record], row: Mapping[str, str]) -> Record:

@@ -14,6 +14,7 @@ from rightfit.errors import InputError, RightfitError, UnknownNameError
 from rightfit.market.offers import OfferFilter, OfferTable
 from rightfit.messages import Message, cause
 from rightfit.planner.plan import WAIT, default_catalog, search
+from rightfit.planner.too_small import LIGHTER, beside, lacking_memory, lighter_rented
 from rightfit.records import dataclass
 from rightfit.search.advice import month_of_task
 from rightfit.search.answer import Assumption, Option, Plan, Reason, Section
@@ -131,7 +132,7 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
     own = dataclasses.replace(own, options=tuple(_needing_ram(one, host) for one in own.options))
     if own.best is None:
         alone = with_machine(catalog, machine, alone=True)
-        why = lacking_memory(machine, mine, catalog, key="own_does_not_gap") or _not_on_own(machine, own, workload)
+        why = lacking_memory(machine, mine, catalog, search, key="own_does_not_gap") or _not_on_own(machine, own, workload)
         if why.key == "own_too_few":
             why = _with_fewer(why, mine, alone)
         lighter = _lighter(mine, lambda wish: plan(wish, catalog=with_machine(catalog, machine, host_bytes=host), **asked))
@@ -144,14 +145,10 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
     return dataclasses.replace(own, sections=(section, *own.sections))
 
 
-#: What a way to fine-tune can be given up for where a machine is too small, the nearest first.
-_LIGHTER = {"full": ("lora", "qlora"), "lora": ("qlora",)}
-
-
 def _lighter(mine: Workload, plan: Callable[[Workload], Plan]) -> tuple[Reason, ...]:
     """The nearest lighter way to fine-tune that the machine does where the one that was named is
     too much for it, with its time and cost; nothing where it does none."""
-    for method in _LIGHTER.get(mine.method or "", ()) if mine.task == "finetune" else ():
+    for method in LIGHTER.get(mine.method or "", ()) if mine.task == "finetune" else ():
         try:
             best = plan(mine.with_changes(method=method)).best
         except RightfitError:  # not a way to train this model
@@ -159,39 +156,6 @@ def _lighter(mine: Workload, plan: Callable[[Workload], Plan]) -> tuple[Reason, 
         if best is not None:
             return (Reason("own_by_lighter", {"method": method, "change": f"--method {method}", **beside(best)}),)
     return ()
-
-
-def lighter_rented(workload: Workload, plan: Callable[[Workload], Plan]) -> tuple[Reason, ...]:
-    """The lightest way to fine-tune on the least that can be rented, where the machine does none of
-    them and one is named that needs more."""
-    for method in reversed(_LIGHTER.get(workload.method or "", ()) if workload.task == TUNE else ()):
-        try:
-            best = plan(workload.with_changes(method=method)).best
-        except RightfitError:  # not a way to train this model
-            continue
-        if best is not None:
-            count = best.nodes * (best.accelerator.count_per_node or 1)
-            card = {"accelerator": best.accelerator.name, "count": count}
-            return (Reason("rent_by_lighter", {"method": method, "change": f"--method {method}", **card, **beside(best)}),)
-    return ()
-
-
-def lacking_memory(machine: Machine, workload: Workload, catalog: Catalog, *, key: str = "named_does_not_gap") -> Reason | None:
-    """What a training job needs of GPU memory on the machine where nobody said that part of it may
-    lie in RAM: told before RAM, which is assumed. None where it fits."""
-    mine = workload.with_changes(gpu=(machine.gpu,), cloud=("private",), purchase=("owned",), num_gpus=None)
-    if mine.task in (SERVE, "batch") or mine.offload not in (None, "", "none"):
-        return None
-    try:
-        found = search(mine.with_changes(offload="none"), catalog=with_machine(catalog, machine, alone=True))
-    except RightfitError:
-        return None
-    bit = 1 << CRITERIA.index("gpu_memory")
-    if not found.bits.size or not bool(np.all(found.bits[:, 0] & bit)):
-        return None
-    rows = found.failures.needed["gpu_memory"], found.failures.had["gpu_memory"]  # of one such machine: the first column
-    needed, had = (float(np.min(np.broadcast_to(one, found.bits.shape)[:, 0])) for one in rows)
-    return Reason(key, {"machine": machine.title, "criterion": "gpu_memory", "needed": needed, "had": had})
 
 
 def _needing_ram(option: Option, host_bytes: float) -> Option:
@@ -320,16 +284,6 @@ def _that_do(mine: Workload, wishes: Iterable[Mapping[str, str]], alone: Catalog
 
 def _as_options(change: Mapping[str, str]) -> str:
     return " ".join(f"--{name} {value}" for name, value in change.items())
-
-
-def beside(best: Option) -> dict[str, Any]:
-    """A rental in the fields of a sentence."""
-    time = best.estimate.get("total_time_s")
-    return {
-        **{name: getattr(best, name) for name in ("provider", "instance_type", "region", "purchase", "nodes")},
-        "total_usd": best.cost.total_usd,
-        **({"total_time_s": time.mid} if time else {}),
-    }
 
 
 # ---- Performance for money: every server's price over its arithmetic, its memory, and the tokens

@@ -112,14 +112,14 @@ def _of_named_cards(workload: Workload, catalog: Catalog) -> tuple[Reason, ...]:
     what a lighter way to fine-tune would rent."""
     if len(workload.gpu) != 1 or not workload.num_gpus:
         return ()
-    from rightfit.planner.cards import lacking_memory, lighter_rented
+    from rightfit.planner.too_small import lacking_memory, lighter_rented
     from rightfit.search.ownership import read_machine
 
     try:
         machine = read_machine(f"{workload.num_gpus}x{workload.gpu[0]}")
     except RightfitError:  # no one card
         return ()
-    lacking = lacking_memory(machine, workload, catalog)
+    lacking = lacking_memory(machine, workload, catalog, search)
     free = workload.with_changes(gpu=(), num_gpus=None)
     return (lacking, *lighter_rented(free, lambda wish: plan(wish, catalog=catalog, top=1))) if lacking else ()
 
