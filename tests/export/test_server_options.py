@@ -130,7 +130,8 @@ def test_limits_that_the_user_tells_stand_in_the_place_of_the_plan_s(target: str
     assert {"9216", "17", "0.83"} <= set(words)
     assert not problems(words, SERVERS[target]["options"])
     flags = [word for word in words if word.startswith("--")]
-    assert len(flags) == len(set(flags)) == len([word for word in plain if word.startswith("--")]) + 1
+    is_written = "0.9" in plain  # the share that a plan counts is written always where the engine's own may be another
+    assert len(flags) == len(set(flags)) == len([word for word in plain if word.startswith("--")]) + (not is_written)
 
 
 def test_limits_reach_what_starts_the_server() -> None:

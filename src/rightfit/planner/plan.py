@@ -99,7 +99,11 @@ def _answered(
     instead = (
         ()
         if options
-        else (*_of_named_cards(workload, catalog), *waiting_instead(family, found, whole.advice, catalog), *api_instead(workload, catalog))
+        else (
+            *_of_named_cards(workload, catalog, whole.advice),
+            *waiting_instead(family, found, whole.advice, catalog),
+            *api_instead(workload, catalog),
+        )
     )
     whole = dataclasses.replace(whole, options=makeshifts_last(whole.options))
     return dataclasses.replace(
@@ -107,10 +111,10 @@ def _answered(
     )
 
 
-def _of_named_cards(workload: Workload, catalog: Catalog) -> tuple[Reason, ...]:
+def _of_named_cards(workload: Workload, catalog: Catalog, advice: Sequence[Reason]) -> tuple[Reason, ...]:
     """What the accelerators that were named lack of memory, whether anybody rents them or not, and
-    what a lighter way to fine-tune would rent."""
-    if len(workload.gpu) != 1 or not workload.num_gpus:
+    what a lighter way to fine-tune would rent; nothing where they probably hold it."""
+    if len(workload.gpu) != 1 or not workload.num_gpus or any(one.key == "likely_fits" for one in advice):
         return ()
     from rightfit.planner.too_small import lacking_memory, lighter_rented
     from rightfit.search.ownership import read_machine
