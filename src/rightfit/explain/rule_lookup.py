@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import NAMED_SERVER, card_pattern, cards_of, no_claim, verb
-from rightfit.explain.fit_questions import asked_to_fit
+from rightfit.explain.fit_questions import asked_to_fit, feature_question
 from rightfit.explain.glossary import term_lookup
 from rightfit.explain.judged_parts import parts_lookup
 from rightfit.explain.market_questions import daily_claim, market_question
@@ -114,6 +114,8 @@ def rule_lookup(query: str, *, under: str = "", catalog: Catalog | None = None) 
     is_fit = is_question(query) and bool(asked_to_fit(query)) and bool(cards_of(query))  # the job on the card is asked about
     if not is_fit and (meant := term_lookup(query)) is not None:
         return meant
+    if rule is None and is_question(query) and (featured := feature_question(query, market)) is not None:
+        return featured
     if rule is None and (priced := market_question(query, market)) is not None:
         return priced
     if rule is None and (timed := time_lookup(query, market)) is not None:

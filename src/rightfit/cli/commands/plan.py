@@ -228,7 +228,6 @@ def plan(
         note(label("status", "saved", view.lang, path=workload.save(save)), view)
     from rightfit import api
     from rightfit.cli.plan_view import plan_answer, with_answers
-    from rightfit.explain.sheets import OWN_REFUSED
 
     catalog = open_market(view)
     asked: dict[str, Any] = {"top": _num_options(view), "simulate": simulate, "staged": staged, "runs": runs}
@@ -264,7 +263,7 @@ def plan(
     emit(answer, view)
     if unread and not (found.best and _asks(sentence)):
         raise unread
-    return 0 if found.best and not any(reason.key in OWN_REFUSED for reason in found.advice) else 1
+    return 0 if found.best else 1
 
 
 def estimate(
