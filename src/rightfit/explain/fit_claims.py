@@ -424,7 +424,8 @@ def _outcome(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float)
         return {lang: outcome_text(outcome, lang) for lang in LANGS}
     memory, weights = q.memory_text(memory_bytes), q.memory_text(weights_bytes(job))
     key = "fits" if outcome.fits else "slow" if _is_slow(job, outcome, memory_bytes) else "fits_not"
-    shown = both("format_told", format=told.upper()) if (told := format_of(job)) else both("format_16")
+    is_told = (told := format_of(job)) and told != "fp16"
+    shown = both("format_told", format=told.upper()) if is_told else both("format_16")
     return both(f"serve_{key}", where=outcome.server, weights=weights, memory=memory, format=shown)
 
 
@@ -474,7 +475,7 @@ def format_of(job: Mapping[str, Any]) -> str:
     is none of 16 bits; empty for 16 bits."""
     from rightfit.facts.engines import published_format
 
-    if told := str(job.get("quantization") or ""):
+    if told := str(job.get("quantization") or job.get("precision") or ""):
         return told
     try:
         return published_format(str(facts.model(job["model"], network=False).name))
@@ -594,7 +595,7 @@ def _jobs(said: str, model: str) -> Iterator[dict[str, Any]]:
         yield {"model": model, "task": "train"}
         return
     if not methods and not way and _SIXTEEN.search(said):
-        yield {"model": model, "task": "serve", "rate": "1/s"}
+        yield {"model": model, "task": "serve", "rate": "1/s", "precision": "fp16"}
         return
     if not methods and way in ("", "serve") and isinstance(facts.model(model, network=False), facts.DiffusionModel):
         yield {"model": model, "task": "batch", "data": _amount(model)}  # who asks whether it runs wants pictures of it
