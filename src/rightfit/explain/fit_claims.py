@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from rightfit.facts.records import Accelerator
     from rightfit.market import Catalog
 
+#: Options that say how much a service has to do.
+LOAD = frozenset({"rate", "users", "concurrency"})
 #: Share of the memory that weights may take where the rest is enough for some requests at once.
 ROOMY = 0.75
-#: Share of a card that vLLM and SGLang take where nothing else is told.
-_ENGINE_SHARE = 0.9
-#: Share of it that weights may take where a few short requests are to run beside them.
+#: Share of a card that weights may take where a few short requests are to run beside them.
 _TIGHT = 0.85
 #: Share of a card's memory that a job can take.
 _USABLE = 0.95
@@ -315,6 +315,8 @@ def _joined(lines: Sequence[Mapping[Lang, str]]) -> dict[Lang, str]:
 def _in_memory(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) -> _Trial | None:
     """Jobs against the memory of one card, by what they need at least: one sequence at a time,
     gradient checkpointing, nothing in the host's memory. A service: its weights."""
+    from rightfit.facts.engines import engine_class
+
     done: list[str] = []
     lines: list[dict[Lang, str]] = []
     for job in jobs:
@@ -328,7 +330,7 @@ def _in_memory(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalo
             done.append("depends")
             continue
         is_tight = job["task"] == "serve" and ROOMY * one.memory_bytes < need <= room  # nothing is left for the cache
-        is_in_engine = need <= _ENGINE_SHARE * one.memory_bytes or job["task"] != "serve"
+        is_in_engine = need <= engine_class("vllm").memory_fraction * one.memory_bytes or job["task"] != "serve"
         done.append("no" if need > room or not is_in_engine else "depends" if is_tight else "yes")
         key = ("need_weights" if job["task"] == "serve" else "need") + ("_tight" if is_tight else "_fits" if need <= room else "_fits_not")
         lines.append(both(key, job=job_text(job), need=q.memory_text(need), memory=one.spoken))
@@ -532,7 +534,7 @@ def _is_load(said: str) -> bool:
     from rightfit.workload.ask import understand
 
     try:
-        return bool({"rate", "users", "concurrency"} & set(understand(said).wishes))
+        return bool(LOAD & set(understand(said).wishes))
     except RightfitError:
         return False
 

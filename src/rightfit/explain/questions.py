@@ -13,6 +13,7 @@ from rightfit.explain.beside.settled import settle
 from rightfit.explain.claim_words import NAMED_SERVER, cards_of
 from rightfit.explain.claims import as_fast_lookup, claim_lookup
 from rightfit.explain.decisions import chart_lookup
+from rightfit.explain.fit_claims import LOAD
 from rightfit.explain.fit_questions import asked_to_fit, feature_question, fit_question, overflowing
 from rightfit.explain.glossary import defined_terms, glossary, term_lookup, terms_in, told_terms
 from rightfit.explain.market_questions import market_question, way_to_pay
@@ -173,7 +174,7 @@ def _looked_up(sentence: str, catalog: Catalog) -> CheckResult | None:
         return told_terms(defined, sentence)
     if (ruled := asked_rule(sentence, catalog)) is not None:
         return ruled
-    is_load = _LOAD & set(_wishes_of(sentence))  # so many users or requests: a plan says whether they are served
+    is_load = LOAD & set(_wishes_of(sentence))  # so many users or requests: a plan says whether they are served
     is_between = len({one.casefold() for one in SERVER.findall(sentence)}) > 1 and is_whole_wish(sentence)  # each is planned
     for reader in (server_question, feature_question) if is_load else (server_question, fit_question, feature_question):
         if not is_between and (found := reader(sentence, catalog)) is not None:
@@ -198,10 +199,6 @@ def _looked_up(sentence: str, catalog: Catalog) -> CheckResult | None:
 _AMOUNTS = frozenset(
     {"data", "epochs", "steps", "rate", "users", "concurrency", "deadline", "budget", "seq_len", "input_tokens", "output_tokens"}
 )
-
-
-#: Options that say how much a service has to do.
-_LOAD = frozenset({"rate", "users", "concurrency"})
 
 
 def _wishes_of(sentence: str) -> dict[str, Any]:
