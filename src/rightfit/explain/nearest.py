@@ -135,7 +135,8 @@ def _weight(words: Iterable[str]) -> float:
     return sum(rarity.get(word, rare) for word in words)
 
 
-def nearest_texts(sentence: str) -> list[Near]:
+@functools.lru_cache(maxsize=64)
+def nearest_texts(sentence: str) -> tuple[Near, ...]:
     """The texts that share most with a sentence, the nearest first, each once."""
     bare, asked = frozenset(words_in(_bare(sentence)) or words_in(sentence)), frozenset(words_in(sentence))
     whole = _weight(bare)
@@ -150,7 +151,7 @@ def nearest_texts(sentence: str) -> list[Near]:
         score = 2.0 * part / (_weight(bare | shared) + _weight(words)) if phrase else _PROSE * part / whole / (1.0 + _LENGTH * len(words))
         if (source, name) not in best or best[source, name].score < score:
             best[source, name] = Near(source, name, score, phrase)
-    return sorted(best.values(), key=lambda one: -one.score)
+    return tuple(sorted(best.values(), key=lambda one: -one.score))
 
 
 def _bare(sentence: str) -> str:

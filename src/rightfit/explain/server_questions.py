@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
@@ -92,7 +92,7 @@ def server_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     named = servers_named(sentence, catalog)
     if not named:
         return _letter(sentence, catalog) if _says("able", sentence) else None
-    rest = functools.reduce(lambda text, name: text.replace(name, " "), named, sentence)
+    rest = _beside_names(sentence, named)
     if cloud := _wishes(rest).get("cloud"):
         named = {name: _of_cloud({name: rows}, _own_cloud(name, sentence) or str(cloud), catalog)[name] for name, rows in named.items()}
     if len(named) > 1 and (_says("choose", rest) or _says("which", rest)):
@@ -124,8 +124,13 @@ def able_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     other."""
     if not _says("able", sentence) or len(named := servers_named(sentence, catalog)) != 1:
         return None
-    rest = functools.reduce(lambda text, name: text.replace(name, " "), named, sentence)
+    rest = _beside_names(sentence, named)
     return _able(sentence, rest, named, catalog) if "model" in _wishes(rest, every_word=False) else None
+
+
+def _beside_names(sentence: str, named: Iterable[str]) -> str:
+    """A sentence without the names of servers in it."""
+    return functools.reduce(lambda text, name: text.replace(name, " "), named, sentence)
 
 
 def servers_named(sentence: str, catalog: Catalog) -> dict[str, Sequence[int]]:
