@@ -27,6 +27,8 @@ for _number in (signal.SIGINT, signal.SIGTERM):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, signal.default_int_handler if _number is signal.SIGINT else signal.SIG_DFL)
 
+gc.disable()  # until all is collected: nothing of it is garbage
+
 import pytest  # noqa: E402 (the settings above come first)
 from quick import is_quick  # noqa: E402
 
@@ -51,6 +53,7 @@ def pytest_collection_finish() -> None:
     """What was collected stays to the end: no search for garbage need go over it."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
