@@ -194,8 +194,8 @@ def test_no_server_is_right_for_a_model_because_it_exists(sentence: str, answer:
 
 
 def test_no_question_is_headed_by_a_statement_that_cannot_be_judged() -> None:
-    """What answers a question is headed by yes, no or nothing, also where a remark stands behind the
-    mark; that a statement cannot be judged heads statements alone."""
+    """What answers a question is headed by yes, no or nothing, also where a remark stands behind
+    the mark; that a statement cannot be judged heads statements alone."""
     from rightfit.explain.messages import label, topic
     from rightfit.explain.rule_lookup import verdict_words
     from rightfit.explain.yes_or_no import is_question

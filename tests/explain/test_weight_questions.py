@@ -47,7 +47,9 @@ def test_of_several_formats_the_largest_that_fits_is_taken(memory: int, market: 
     chosen = found.explanation_en.splitlines()[-1].split()[1].rstrip(":")
     assert sizes[chosen] < memory * GIB
     larger = [one for one in formats if sizes[one] > sizes[chosen]]
-    assert all(f"{one} weights; does not fit" in found.explanation_en or f"{one} weights; just fits" in found.explanation_en for one in larger)
+    assert all(
+        f"{one} weights; does not fit" in found.explanation_en or f"{one} weights; just fits" in found.explanation_en for one in larger
+    )
 
 
 def test_a_tag_is_the_checkpoint_that_it_pulls(market: Catalog) -> None:

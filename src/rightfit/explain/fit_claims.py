@@ -140,7 +140,9 @@ def fits(said: str, catalog: Catalog) -> Judged | None:
     told: dict[Lang, str] = {lang: ("；" if lang == "zh" else "; ").join(text[lang] for _, text, _ in tried) for lang in LANGS}
     if tuned := {str(job["method"]): need for job in beside if math.isfinite(need := least_bytes(job, catalog))}:
         for lang in LANGS:
-            needs = ("、" if lang == "zh" else ", ").join(f"{q.method_text(way, lang)} {q.memory_text(need)}" for way, need in tuned.items())
+            needs = ("、" if lang == "zh" else ", ").join(
+                f"{q.method_text(way, lang)} {q.memory_text(need)}" for way, need in tuned.items()
+            )
             told[lang] += ("；" if lang == "zh" else "; ") + text_of("tuned_beside", lang, needs=needs)
     known = {"model": model, "answer": "depends" if answer == "some" else answer, **tried[0][2]}
     claim = {"yes": "right", "no": "wrong", "helped": "wrong", "some": "wrong"}.get(answer, "unknown")
@@ -462,8 +464,8 @@ def _in_fewer_bits(
 
 
 def _denoiser(model: str, memory_bytes: float) -> dict[Lang, str] | None:
-    """What the denoiser of images alone takes in 16, 8 and 4 bits, its text encoders in host memory;
-    None where it fits in none of them."""
+    """What the denoiser of images alone takes in 16, 8 and 4 bits, its text encoders in host
+    memory; None where it fits in none of them."""
     record = facts.model(model, network=False)
     sizes = [bits / 8.0 * float(getattr(record, "denoiser_params", 0)) for bits in (16.0, 8.0, 4.5)]
     if not 0.0 < sizes[-1] <= _TIGHT * memory_bytes:

@@ -22,8 +22,8 @@ from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import card_pattern, faster_text
 from rightfit.explain.messages import topic
-from rightfit.facts.tables import says
 from rightfit.facts.expressions import Expression, expression
+from rightfit.facts.tables import says
 from rightfit.messages import LANGS, Lang
 from rightfit.units import GIB, HOURS_PER_MONTH
 

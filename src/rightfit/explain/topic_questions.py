@@ -258,8 +258,8 @@ def _linked(sentence: str, named: Mapping[str, Any], __: Catalog) -> _Fields:
 
 
 def _fit_on(card: facts.Accelerator, named: Mapping[str, Any], lang: Lang) -> str:
-    """Whether the weights of the model that a question names fit on so many of a card, in 16 bits or
-    in 4; "" where it names none."""
+    """Whether the weights of the model that a question names fit on so many of a card, in 16 bits
+    or in 4; "" where it names none."""
     from rightfit.explain.fit_claims import ROOMY, counted_weights
 
     sizes = {bits: counted_weights({"model": named["model"], "quantization": bits}) for bits in ("fp16", "awq")} if "model" in named else {}

@@ -1,6 +1,6 @@
-"""Whether weights fit in GPU memory that a question names: of several models at once ("qwen2.5:7b and
-SDXL on one T4"), of one model in several formats ("Q8_0 or Q4_K_M on 8 GB"), of several models to
-choose from, or of a tag of Ollama, which is in 4 bits.
+"""Whether weights fit in GPU memory that a question names: of several models at once ("qwen2.5:7b
+and SDXL on one T4"), of one model in several formats ("Q8_0 or Q4_K_M on 8 GB"), of several models
+to choose from, or of a tag of Ollama, which is in 4 bits.
 
 Words and texts are data (data/weight_questions.toml).
 """
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 #: Share of GPU memory that weights and caches may take: the rest is the runtime's.
 _USABLE = 0.92
-#: Tokens of a conversation, and of the shortest; weights that leave less room for its cache fit with
-#: short contexts only, or not.
+#: Tokens of a conversation, and of the shortest; weights that leave less room for its cache fit
+#: with short contexts only, or not.
 _USUAL_TOKENS, _LEAST_TOKENS = 8192, 1000
 #: Options that say how much is to be done, or that it is training: a plan tells more.
 _PLANNED = frozenset({"rate", "data", "deadline", "budget", "method", "epochs", "seq_len"})
@@ -109,8 +109,8 @@ def _models_named(sentence: str) -> list[str]:
 
 
 def _memory(sentence: str, wishes: Mapping[str, Any]) -> tuple[float, str, int]:
-    """GPU memory that a question names [bytes], as it is told, and on how many GPUs; 0 where it names
-    none or several kinds of GPU."""
+    """GPU memory that a question names [bytes], as it is told, and on how many GPUs; 0 where it
+    names none or several kinds of GPU."""
     spoken, count = str(wishes.get("gpu", "")), int(str(wishes.get("num_gpus") or 1))
     if sized := re.fullmatch(r"(\d+(?:\.\d+)?)\s*GB?", spoken, re.IGNORECASE):
         return float(sized[1]) * GIB * count, f"{float(sized[1]):g} GB" if count == 1 else f"{count} x {float(sized[1]):g} GB", count

@@ -60,8 +60,8 @@ _BY_PIECES = "unsloth"
 
 
 def _by_pieces(plan: Plan, best: Option, catalog: Catalog) -> Option | None:
-    """Fine-tuning by adapters on the same GPUs without what the host lends, by a stack that stores no
-    logits; None where nobody needs it, a stack is named, or it does not do it either."""
+    """Fine-tuning by adapters on the same GPUs without what the host lends, by a stack that stores
+    no logits; None where nobody needs it, a stack is named, or it does not do it either."""
     from rightfit.planner.plan import plan as plan_again
     from rightfit.search.ownership import PLACE_WORDS, read_machine, with_machine
 
