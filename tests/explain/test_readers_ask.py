@@ -180,7 +180,7 @@ def test_what_somebody_knows_changes_no_answer() -> None:
         ("Can I run Llama 3.1 70B AWQ on g5.12xlarge?", "yes", "4 x A10G"),
         ("老师说 BERT 微调要 V100 32G 才行，我有 8G 显卡能做吗", "yes", "8 GB 放得下"),
         ("gpt-oss-120b on a single H100 80GB, ok?", "yes", "MXFP4"),
-        ("DeepSeek-R1 放得进 8 张 H200 吗", "", "FP8"),
+        ("DeepSeek-R1 放得进 8 张 H200 吗", "yes", "FP8"),
     ],
 )
 def test_no_server_is_right_for_a_model_because_it_exists(sentence: str, answer: str, said: str) -> None:
