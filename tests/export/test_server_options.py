@@ -16,9 +16,9 @@ from typical_plans import FURTHER, OTHER_KINDS, WISHES, WITHOUT_LENGTHS, plan_va
 
 from rightfit.errors import InputError
 from rightfit.exports import ExportSettings, Job, files_of, find_target, job_of, plan_document
-from rightfit.exports.model_words import LAST_WITH, MADE_ON_LOADING, WIDE, architecture, is_half
+from rightfit.exports.model_words import LAST_WITH, WIDE, architecture, is_half
 from rightfit.exports.targets import llm_servers
-from rightfit.facts.engines import engine_class
+from rightfit.facts.engines import engine_class, makes, packed_copy, starts_from_wide
 from rightfit.facts.tables import table
 
 SERVERS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "exporters" / "data" / "server_options.json").read_text(encoding="utf-8"))
@@ -100,8 +100,9 @@ def test_weights_are_made_narrow_as_they_load_or_held_so_or_refused(engine: str)
     for wanted in formats:
         found, target = in_format(ENGINES[engine], wanted), find_target(engine)
         problem = str(target.problem(found))
-        made = wanted in MADE_ON_LOADING.get(engine, ())
+        made = makes(engine, wanted)
         assert ("plan the quantized repository" in problem) == (not made and wanted not in WIDE), wanted
+        assert bool(problem) == (not starts_from_wide(engine, wanted)), "the plan says the same"
         if not problem:
             assert bool(flags & set(target.stack(found).command)) == made, wanted
         held = in_format(ENGINES[engine], wanted, model=HOLDS[wanted]) if wanted in HOLDS else None
@@ -109,6 +110,16 @@ def test_weights_are_made_narrow_as_they_load_or_held_so_or_refused(engine: str)
             assert not target.problem(held), wanted
             assert HOLDS[wanted] in target.stack(held).command
             assert not flags & set(target.stack(held).command), "the model's own settings say it"
+
+
+@pytest.mark.parametrize("wanted", ["int4-awq", "int4-gptq"])
+def test_a_refusal_names_the_repository_that_holds_the_format(wanted: str) -> None:
+    refused = str(find_target("vllm").problem(in_format("chat-8b", wanted, model="Qwen/Qwen2.5-7B-Instruct")))
+    copy = packed_copy("Qwen/Qwen2.5-7B-Instruct", wanted)
+    assert copy.startswith("Qwen/Qwen2.5-7B-Instruct-")
+    assert f"plan the quantized repository {copy}," in refused
+    assert not find_target("vllm").problem(in_format("chat-8b", wanted, model=copy))
+    assert packed_copy("somebody/model", wanted).startswith("OWNER/NAME-")
 
 
 def test_the_readme_says_why_nothing_starts() -> None:

@@ -385,7 +385,8 @@ def _values(value: Any) -> list[Any]:
     [
         ("H100-SXM-80GB", "torch==2.8.0+cu128"),
         ("L4", "torch==2.8.0+cu128"),  # 8.9 runs the kernels of 8.6
-        ("B300-SXM-288GB", "torch==2.8.0+cu128"),  # 10.3 those of 10.0
+        ("B200-SXM-180GB", "torch==2.8.0+cu128"),
+        ("B300-SXM-288GB", "torch==2.8.0+cu129"),  # 10.3 runs the kernels of 10.0; no compiler of CUDA 12.8 knows it
         ("T4", "torch==2.8.0+cu128"),
         ("V100-SXM-16GB", "torch==2.8.0+cu126"),  # CUDA 12.8 builds have no Volta kernels in every release
         ("P40", "torch==2.8.0+cu126"),
@@ -401,12 +402,21 @@ def test_the_build_runs_on_the_card(card: str, package: str) -> None:
     assert found.package == package
 
 
+def _has_cuda(given: tuple[int, ...], least: str) -> bool:
+    return not least or given[:2] >= tuple(map(int, least.split(".")))
+
+
 def test_builds_are_whole_and_every_rented_nvidia_card_has_one() -> None:
     for build in builds():
         assert build.source
         assert build.framework in FRAMEWORKS
         assert not build.vendor or (build.serves and build.driver)
-    without = {name for name, card in accelerators().items() if card.vendor == "NVIDIA" and build_for(name) is None}
+    cards = {name: card for name, card in accelerators().items() if card.vendor == "NVIDIA"}
+    older = {
+        name: build.platform for name, card in cards.items() if (build := build_for(name)) and not _has_cuda(build.cuda, card.min_cuda)
+    }
+    assert not older, "the fact base says that these cards need a later CUDA"
+    without = {name for name in cards if build_for(name) is None}
     assert without == {"GRID-K520", "T4G"}  # compute capability 3.0; Turing beside Arm, for which nobody builds
     assert not torch_problem(job("qlora-8b"))
 
