@@ -43,6 +43,7 @@ _DAY = (
     r"|{day_of_tokens}\s*(?:{about_zh}\s*)*{in_short}\s*(?P<in_head>{amount})\s*个?{token_plain}?\s*[,，、和]?\s*{out_short}\s*(?P<out_head>{amount})\s*个?{token_plain}"
     r"|(?<![\w.,])(?P<in_en>{amount})\s?(?:{token_plain}\s)?{in_short}\s*(?:[,/]|and)\s*(?P<out_en>{amount})\s?(?:{token_plain}\s)?{out_short}\s*(?P<period>{day_of_tokens})(?![a-z])"
 )
+_FULL = r"{no_capacity}"
 _NOT_HAD = r"(?<![A-Za-z]){not_had}(?![a-z])|{not_had}(?<=[一-鿿])"
 _END = r"[.!?。！？](?=\s|$|[一-鿿])|\n"
 
@@ -176,11 +177,15 @@ _DAY_GROUPS = (("in_zh", "in_head", "in_en"), ("out_zh", "out_head", "out_en"))
 
 
 def deny_unavailable(sentence: Sentence) -> None:
-    """Cards that cannot be had: another is asked for."""
+    """Cards that cannot be had, and clouds without capacity: others are asked for."""
     ends = [0, *(found.end() for found in _shape(_END).finditer(sentence.text)), len(sentence.text)]
     for start, end in itertools.pairwise(ends):
         if gone := _shape(_NOT_HAD).search(sentence.text, start, end):
-            cards = [name for name in names_in(sentence.text[:end]) if name.kind == "gpu" and start <= name.start and name.value != "none"]
+            cards = [
+                name
+                for name in names_in(sentence.text[:end])
+                if start <= name.start and (name.kind == "cloud" if _shape(_FULL).search(gone[0]) else name.kind == "gpu" and name.value != "none")
+            ]
             for name in reversed(cards):
                 sentence.readings.append(Reading("avoid", name.value, sentence.text[name.start : name.end]))
                 sentence.blank(name.start, name.end)
