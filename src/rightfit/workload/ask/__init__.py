@@ -45,10 +45,10 @@ from rightfit.workload.ask.figured import (
     read_volumes,
     read_window,
     score_pairs,
+    sets_up,
     settle_each_day,
     settle_per_time,
     settle_speed,
-    sets_up,
     settle_spoken,
     settle_things_a_day,
     work_off_daily,
@@ -72,7 +72,7 @@ from rightfit.workload.ask.named import (
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.numbers import read_ranges, spoken
 from rightfit.workload.ask.pasted import read_checkpointing, read_errors
-from rightfit.workload.ask.posts import compare_cards, is_hearsay, give_up_own, read_post, settle_card_clouds, settle_post, statements
+from rightfit.workload.ask.posts import compare_cards, give_up_own, is_hearsay, read_post, settle_card_clouds, settle_post, statements
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
 from rightfit.workload.ask.steps import read_accumulation, read_image_repeats, read_steps, settle_accumulation, settle_steps
 from rightfit.workload.ask.told import (
@@ -360,7 +360,13 @@ def _stated(sentence: Sentence, task: str) -> Iterator[str]:
             continue
         for rule in grammar.QUANTITIES:
             if rule.option in needed and (found := rule.pattern.search(text)) and is_taken(rule.option, rule.read(found)):
-                if not (rule.option == "data" and (_is_memory(sentence, rule.pattern.search(sentence.whole, start, end) or found) or _is_of_one(found, rule.read(found)))):
+                if not (
+                    rule.option == "data"
+                    and (
+                        _is_memory(sentence, rule.pattern.search(sentence.whole, start, end) or found)
+                        or _is_of_one(found, rule.read(found))
+                    )
+                ):
                     yield found[0].strip(" ,，")
                     return
 

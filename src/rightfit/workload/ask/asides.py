@@ -182,10 +182,10 @@ def deny_unavailable(sentence: Sentence) -> None:
     for start, end in itertools.pairwise(ends):
         if gone := _shape(_NOT_HAD).search(sentence.text, start, end):
             cards = [
-                name
-                for name in names_in(sentence.text[:end])
-                if start <= name.start and (name.kind == "cloud" if _shape(_FULL).search(gone[0]) else name.kind == "gpu" and name.value != "none")
+                name for name in names_in(sentence.text[:end]) if start <= name.start and (name.kind == "gpu" and name.value != "none")
             ]
+            if not cards and _shape(_FULL).search(gone[0]):
+                cards = [name for name in names_in(sentence.text[:end]) if name.kind == "cloud" and start <= name.start]
             for name in reversed(cards):
                 sentence.readings.append(Reading("avoid", name.value, sentence.text[name.start : name.end]))
                 sentence.blank(name.start, name.end)

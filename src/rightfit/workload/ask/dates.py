@@ -207,7 +207,7 @@ def assume_each_day(sentence: Sentence, task: str) -> None:
 
 
 _OF_A_PART = grammar.shape(
-    r"(?<![\w.,])(?P<en>{amount})\s?{request}\s(?:all\s|mostly\s|come\s|comes\s)?(?:in|every|each|per)\s(?:the\s)?{part_of_day_en}(?![a-z])"
+    r"(?<![\w.,])(?P<en>{amount})\s?{request}\s(?:all\s|mostly\s|come\s|comes\s)?{each_or_in}\s(?:the\s)?{part_of_day_en}(?![a-z])"
     r"|{each_day_zh_one}(?:{part_of_day_zh}[一-鿿]{0,4}?|{only_zh})\s*(?P<zh>{amount})\s*{request_count_zh}(?!图){request_zh}"
 )
 """Requests that come in a part of each day."""

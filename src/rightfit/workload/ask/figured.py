@@ -70,11 +70,11 @@ _CLIP_LENGTH = grammar.shape(
 """So many seconds of each clip, said apart from the clips."""
 EACH_DAY_AMOUNT = grammar.shape(
     r"(?<![\w.,-])(?P<en>{amount})\s(?:[a-z]+\s|\d+p\s){0,3}?(?:(?P<films>{clip_name}|{drawn_image})|(?P<hours>{hour_en}|h)(?:\sof\s(?:[a-z-]+\s){0,2}?{sound})?)(?:\sof\s[a-z]+)?\s*{each_period}\s*(?P<span>{worked_off})(?![a-z])"
-    r"|{every_zh}\s*(?P<span_zh>{worked_off_zh})\s*(?:{about_zh}|{comes_zh}|{drawn_zh})*\s*(?P<zh>{amount})\s*(?:(?P<hours_zh>个?小时)(?:的?{sound_zh})?|(?P<films_zh>{measure_zh}|{drawn_image}))"
+    r"|{every_zh}\s*(?P<span_zh>{worked_off_zh})\s*(?:{about_zh}|{comes_zh}|{drawn_zh}|␟|\s)*(?P<zh>{amount})\s*(?:(?P<hours_zh>个?小时)(?:的?{sound_zh})?|(?P<films_zh>{measure_zh}|{drawn_image}))"
 )
 _PICTURES = grammar.shape("{drawn_image}")
 _WITH_ADAPTER = grammar.shape(r"(?:{adapter_beside}\s*)+(?:an?\s|own\s|trained\s)*lora(?![a-z])")
-_WHEREABOUTS = grammar.shape(r"{somebody_zh}(?:都|主要)?在\s*[一-鿿]{2,6}|(?<![a-z]){somebody}\s(?:is|are)\s(?:mostly\s)?in\s[^,.;]{2,24}")
+_WHEREABOUTS = grammar.shape(r"{somebody_zh}(?:都|主要)?在\s*[一-鿿]{2,6}|(?<![a-z]){somebody}\s{is_or_are}\s(?:mostly\s)?in\s[^,.;]{2,24}")
 _PER_CLASS = grammar.shape(
     r"(?P<en>{amount})\s(?:[a-z]+\s){1,3}?{of_each}\s{class_name}(?![a-z])|每(?:个)?{each_class_zh}\s*(?:约|大约|有)?\s*(?P<zh>{amount})\s*[张条个份]{class_sample_zh}?"
 )
@@ -93,7 +93,7 @@ _LONG_SOUND = grammar.shape(
 _PER_TIME = grammar.shape(
     r"(?:{money_denied}(?:\s{money_talk})*\s{money_over}\s)?(?:(?:每|一)个?(?P<ahead>{budget_period})(?:的)?|(?P<short>[时日周年])(?=预算))?\s*{budget}?{is}(?P<value>{money_sign}\s?{amount}|{amount}\s?{money_unit}(?![a-z]))\s*"
     r"(?:{per_period}?\s*(?P<cards>{per_card}[\s/-]?)?(?P<behind>{budget_period})(?![a-z]))?{most}?"
-    r"|{budget_zh}{is}(?P<yuan>{amount})\s*(?:每|一|/)个?(?P<yuan_period>{budget_period})|(?:每|一)个?(?P<yuan_ahead>{budget_period})的?{budget_zh}{is}(?P<yuan_behind>{amount})(?!\s*{money_unit})"
+    r"|{budget_zh}{is}(?P<yuan>{amount})\s*(?:每|一|/)个?(?P<yuan_period>{budget_period})|(?:每|一)个?(?P<yuan_ahead>{budget_period})的?(?:{budget_zh}|{binding_zh}){is}(?P<yuan_behind>{amount})(?!\s*{money_unit})"
 )
 _SIZE = grammar.shape(r"(?P<value>{size})(?:\s(?:of\s)?{data_named})?(?![A-Za-z0-9])")
 _FILES = grammar.shape(

@@ -9,13 +9,15 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
+from rightfit import facts
 from rightfit.messages import Message
+from rightfit.units import parse_count
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.figured import EACH_DAY_AMOUNT
 from rightfit.workload.ask.leftover import demands
 from rightfit.workload.ask.named import card_count, rented_there
 from rightfit.workload.ask.names import names_in
-from rightfit.workload.ask.sentence import Sentence
+from rightfit.workload.ask.sentence import Reading, Sentence
 
 _END = grammar.shape(r"[.!?](?=\s|$)|[!?;\n。！？；]")
 _JOINT = grammar.shape(
@@ -24,6 +26,7 @@ _JOINT = grammar.shape(
 _TOLD = grammar.shape(r"(?<![A-Za-z]){told_en}(?![A-Za-z])|{told_zh}")
 _WANTED = grammar.shape(r"(?<![A-Za-z]){wanted_en}(?![A-Za-z])|{wanted_zh}")
 _HEARSAY = grammar.shape(r"(?<![A-Za-z]){hearsay}(?![A-Za-z])|{hearsay_zh}")
+_WANTS = grammar.shape(r"(?<![A-Za-z]){opinion_who}\s(?:really\s)?wants?(?![a-z])|{opinion_who_zh}(?:非?要|想要)")
 _IN_CHARGE = grammar.shape(r"(?<![A-Za-z]){in_charge}(?![A-Za-z])|{in_charge_zh}")
 _BINDING = grammar.shape(r"(?<![A-Za-z]){binding}(?![A-Za-z])|{binding_zh}")
 _ELSEWHERE = grammar.shape(r"(?<![A-Za-z]){elsewhere_en}(?![A-Za-z])|{elsewhere_zh}")
@@ -128,7 +131,30 @@ def _told_clauses(sentence: Sentence, start: int, end: int) -> Iterator[str]:
     for first, last in zip(edges[::2], edges[1::2], strict=True) if clauses else ():
         clause = sentence.text[first:last]
         if _FAILS.search(clause) and not (_models(clause) or _WANTED.search(clause)):
-            yield sentence.blank(first, last)
+            is_more = 0.0 < _most_users(sentence.text, start, first) < _most_users(sentence.text, first, last)
+            kept = _load_figures(sentence.text, first, last) if is_more else []
+            for begin, stop in itertools.pairwise([first, *itertools.chain.from_iterable(kept), last]):
+                if (begin, stop) not in kept and (words := sentence.blank(begin, stop)):
+                    yield words
+
+
+def _most_users(text: str, start: int, end: int) -> float:
+    rules = [rule for rule in grammar.QUANTITIES if rule.option == "users"]
+    found = [parse_count(one["value"].replace(" ", "")) for rule in rules for one in rule.pattern.finditer(text, start, end)]
+    return max(found, default=0.0)
+
+
+def _load_figures(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """How many ask, and how long their prompts are: "works with 1 user, at 8 users with long
+    prompts (10-12k) it stalls"."""
+    return _apart(
+        [
+            found.span()
+            for rule in grammar.QUANTITIES
+            if rule.option in ("users", "input_tokens")
+            for found in rule.pattern.finditer(text, start, end)
+        ]
+    )
 
 
 def _heard_figures(sentence: Sentence, start: int, end: int) -> Iterator[str]:
@@ -145,7 +171,11 @@ def _heard_figures(sentence: Sentence, start: int, end: int) -> Iterator[str]:
         for name in named
         if name.kind == "cloud" and any(_OF_HARDWARE.fullmatch(sentence.text, last, name.start) for last in ends if last < name.start)
     ]
-    spans += [found.span() for found in _PRICED.finditer(sentence.text, heard.end(), end)] if not _BINDING.search(sentence.text, start, end) else []
+    spans += (
+        [found.span() for found in _PRICED.finditer(sentence.text, heard.end(), end)]
+        if not _BINDING.search(sentence.text, start, end)
+        else []
+    )
     for first, last in spans:
         yield sentence.blank(first, last)
 
@@ -216,6 +246,23 @@ def compare_cards(sentence: Sentence) -> None:
             sentence.readings.remove(reading)
             sentence.noted += [reading.words, *sentence.other_counts]
             sentence.asked = [words for words in sentence.asked if words not in sentence.other_counts]
+    asked = _asked_counts(sentence)
+    told = next((one for one in sentence.readings if one.option == "gpu"), None)
+    cards = {frozenset(facts.match_accelerators(name)) for name, _ in sentence.card_counts}
+    if len(asked) == 1 and told and not sentence.has("num_gpus"):
+        ((name, count),) = asked
+        if len(cards) == 1 or (name == told.value and sum(one.option == "gpu" for one in sentence.readings) == 1):
+            sentence.readings.append(Reading("num_gpus", str(count), ""))
+
+
+def _asked_counts(sentence: Sentence) -> set[tuple[str, int]]:
+    """How many of which card are asked about: "is a 4xA10G enough?", where one runs now."""
+    asked = set()
+    for (name, count), (start, _) in zip(sentence.card_counts, sentence.card_spans, strict=True):
+        inside = next((sentence.whole[first : last + 1] for first, last in statements(sentence.whole) if first <= start < last), "")
+        if count and _QUESTION.search(inside):
+            asked.add((name, count))
+    return asked
 
 
 def settle_card_clouds(sentence: Sentence) -> None:
@@ -295,6 +342,7 @@ def _replaced_models(sentence: Sentence) -> Iterator[str]:
         return
 
 
+_UNNAMED = grammar.shape(r"{card_count}\s?{card_counter}?\s?{card_name}(?![a-z])")
 _NEEDED = grammar.shape(r"(?<![A-Za-z]){needed_really}(?![a-z])|{needed_really}(?<=[一-鿿])")
 
 
@@ -304,7 +352,11 @@ def _free_cards(sentence: Sentence, parts: Sequence[tuple[int, int]]) -> None:
     for start, end in parts:
         if not (found := _NEEDED.search(sentence.text, start, end)) or not _QUESTION.search(sentence.text[start : end + 1]):
             continue
-        cards = [name for name in names_in(sentence.text[:end]) if name.kind == "gpu" and name.start >= found.end() and name.value != "none"]
+        for many in list(_UNNAMED.finditer(sentence.text, found.end(), end)):  # 有没有必要上 8 卡
+            sentence.note(*many.span())
+        cards = [
+            name for name in names_in(sentence.text[:end]) if name.kind == "gpu" and name.start >= found.end() and name.value != "none"
+        ]
         if len(cards) != 1 or _OF_OWN.search(sentence.text[start:end]):
             continue
         words = sentence.blank(_with_count(sentence.text, cards[0].start), cards[0].end)
@@ -401,11 +453,15 @@ def _is_told(text: str) -> bool:
 def is_hearsay(text: str) -> bool:
     """Whether a statement tells what others say: of who decides no limit, and only what is said of
     hardware."""
+    if _WANTS.search(text) and not _HEARSAY.search(text):
+        return _names_hardware(text)
     if not _HEARSAY.search(text):
         return False
-    return not _IN_CHARGE.search(text) or (
-        not _BINDING.search(text) and any(name.kind in ("gpu", "server") and name.value != "none" for name in names_in(text))
-    )
+    return not _IN_CHARGE.search(text) or (not _BINDING.search(text) and _names_hardware(text))
+
+
+def _names_hardware(text: str) -> bool:
+    return any(name.kind in ("gpu", "server") and name.value != "none" for name in names_in(text))
 
 
 def settle_post(sentence: Sentence, hard: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -68,7 +68,7 @@ _OFFER = grammar.shape(
     rf"(?:{{about_en}}\s)?{_PRICE}\s*(?:/|per\s|an?\s|每|[一1]\s?(?=个?小时))\s*(?:{{per_card}}[\s/-]?)?(?:{{hour_en}}|h|个?小时)(?![a-z])|(?:每|[一1])个?小时\s*{{about_zh}}?\s*{_PRICE}"
 )
 _BESIDE_CARD = grammar.shape(
-    r"(?<=[A-Za-z0-9])(?:\s*(?:{about_zh}|要|只要|是)*\s*(?={han})|(?:\s+|\s*(?:{about_zh}|要|只要|是)+\s*)(?=\d))(?P<price>(?:(?:\d+(?:\.\d+)?|{han})\s*(?:到|至|-|~)?\s*)?(?:\d+(?:\.\d+)?|{han})\s*[块元毛](?:{price_tail}|(?=\s*[,，。;；、]?\s*(?:还有|和|以及|而)?\s*[A-Za-z][A-Za-z0-9-]*\s*(?:{han}|\d)[^。]{0,3}[块元])|(?<=[一-鿿]{2}块)))"
+    r"(?<=[A-Za-z0-9])(?:\s*(?:{about_zh}|要|只要|是)*\s*(?={han})|(?:\s+|\s*(?:{about_zh}|要|只要|是)+\s*)(?=\d))(?P<price>(?:(?:\d+(?:\.\d+)?|{han})\s*(?:到|至|-|~)?\s*)?(?:\d+(?:\.\d+)?|{han})\s*[块元毛](?:{price_tail}|(?=\s*[,，。;；、]?\s*{besides_zh}?\s*[A-Za-z][A-Za-z0-9-]*\s*(?:{han}|\d)[^。]{0,3}[块元])|(?<=[一-鿿]{2}块)))"
 )
 """What a card costs an hour, directly behind its name: 4090 两块多."""
 _OFFERED = grammar.shape(r"(?<![A-Za-z]){offered}(?![a-z])|{offered}(?<=[一-鿿])")
