@@ -158,3 +158,25 @@ def test_what_is_stated_is_used(post: str, expected: dict[str, str]) -> None:
         option: (wishes[option], None) for option in NEVER if option in wishes and option not in expected and "," not in wishes[option]
     }
     assert not wrong, (wrong, understand(post).unused)
+
+
+@pytest.mark.parametrize(
+    ("post", "stated"),
+    [
+        (
+            "We want to serve Llama-3.1-8B ourselves, and have no idea what that takes. Currently paying an API for 20,000 requests a day. "
+            "Which server should we rent, and is it cheaper than what we have?",
+            "20,000 requests a day",
+        ),
+        (
+            "I want to fine-tune Llama-3.1-8B with LoRA and nobody could tell me what to rent. Right now I train on Colab with 50k samples. "
+            "How much would a proper GPU cost me for this?",
+            "50k samples",
+        ),
+        ("想自己部署 Qwen2.5-14B，完全不懂硬件，第一次做这种事。目前用接口一天 3 万次请求。应该租什么样的机器才够用？", "3 万次请求"),
+    ],
+)
+def test_what_is_stated_and_not_read_leads_the_answer(post: str, stated: str) -> None:
+    """The plan would assume such an amount: it is used, or the first lines say that it is not."""
+    found = understand(post)
+    assert {"data", "rate"} & set(found.wishes) or any(stated in words or words in stated for words in found.weighty), found

@@ -358,17 +358,14 @@ def _stated(sentence: Sentence, task: str) -> Iterator[str]:
         text = sentence.whole[start:end]
         if is_hearsay(text):
             continue
-        for rule in grammar.QUANTITIES:
-            if rule.option in needed and (found := rule.pattern.search(text)) and is_taken(rule.option, rule.read(found)):
-                if not (
-                    rule.option == "data"
-                    and (
-                        _is_memory(sentence, rule.pattern.search(sentence.whole, start, end) or found)
-                        or _is_of_one(found, rule.read(found))
-                    )
-                ):
-                    yield found[0].strip(" ,，")
-                    return
+        for rule in (one for one in grammar.QUANTITIES if one.option in needed):
+            found = rule.pattern.search(sentence.whole, start, end)
+            value = rule.read(found) if found else ""
+            if found is None or not is_taken(rule.option, value):
+                continue
+            if rule.option != "data" or not (_is_memory(sentence, found) or _is_of_one(found, value)):
+                yield found[0].strip(" ,，")
+                return
 
 
 _TOKENS_ALONE = grammar.shape(r"(?<=[,;(，；（])\s*(?:{at_most}\s*)?(?P<number>\d{1,5}k?)\s?tokens?(?=\s*(?:[,;.)，；。）]|$))")

@@ -201,6 +201,19 @@ def _full_name(model: str) -> str:
         return model
 
 
+def _name_published(sentence: Sentence) -> None:
+    """A family by its name alone, where a post speaks of its whole model elsewhere: DeepSeek and
+    满血版 are DeepSeek-R1."""
+    told = next((one for one in sentence.readings if one.option == "model"), None)
+    said = _shape("{as_published}").search(sentence.whole)
+    if told is None or said is None:
+        return
+    wanted = f"{told.value}{said[0]}".casefold()
+    name = next((row["name"] for row in facts.table("chinese_names") if row["chinese"] == wanted), "")
+    if name:
+        sentence.readings[sentence.readings.index(told)] = Reading("model", name, f"{told.words}; {said[0]}")
+
+
 #: The format of most tags of Ollama's library.
 _PULLED = "q4_k_m"
 
@@ -208,6 +221,7 @@ _PULLED = "q4_k_m"
 def settle_named(sentence: Sentence) -> None:
     """What a name of the sentence already says: a published checkpoint has its own format, a card
     of a country is of it."""
+    _name_published(sentence)
     told = next((one for one in sentence.readings if one.option == "model"), None)
     whole = next((one for one in sentence.readings if one.option == "quantization" and one.value == "none"), None)
     if told and whole and (own := published_format(_full_name(told.value))) and _shape("{as_published}").search(whole.words):
