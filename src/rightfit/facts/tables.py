@@ -473,7 +473,8 @@ def senses(name: str, chosen: str) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRate:
-    """How many units of `currency` one US dollar buys, from when and where."""
+    """How many units of `currency` one US dollar buys, from when and where. `lang` and `country`:
+    whose readers take it for what is sold there."""
 
     currency: str
     units_per_usd: float
@@ -481,6 +482,8 @@ class ExchangeRate:
     source: str
     en: str = ""
     zh: str = ""
+    lang: str = ""
+    country: str = ""
 
 
 @functools.cache
