@@ -78,7 +78,8 @@ def unpacked(packed: bytes, *, most: int) -> bytes | None:
 class Sections(Mapping[str, Any]):
     """The tables of a TOML text by their names, each parsed when it is first asked for: an answer
     shows a few of some hundred messages, and parsing all takes longer than finding its server. A
-    line that begins with a bracket begins a table; no list within one does."""
+    line that begins with a bracket begins a table; no list within one does. `texts`: each as it is
+    written."""
 
     _BEGINS = re.compile(r"^(?=\[)", re.MULTILINE)
     _NAME = re.compile(r"\[+[ \t]*(?:\"([^\"]+)\"|([\w-]+))")
@@ -88,27 +89,27 @@ class Sections(Mapping[str, Any]):
 
         before, *sections = self._BEGINS.split(text)
         self._known: dict[str, Any] = tomllib.loads(before)
-        self._texts: dict[str, str] = dict.fromkeys(self._known, "")
+        self.texts: dict[str, str] = dict.fromkeys(self._known, "")
         for section in sections:
             found = self._NAME.match(section)
             name = (found[1] or found[2]) if found else ""
-            self._texts[name] = self._texts.get(name, "") + section
+            self.texts[name] = self.texts.get(name, "") + section
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._known:
             import tomllib
 
-            self._known[name] = tomllib.loads(self._texts[name])[name]
+            self._known[name] = tomllib.loads(self.texts[name])[name]
         return self._known[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._texts
+        return name in self.texts
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._texts)
+        return iter(self.texts)
 
     def __len__(self) -> int:
-        return len(self._texts)
+        return len(self.texts)
 
 
 # ---- Cells of a CSV file that is opened as a sheet: text that a spreadsheet would run as a formula
