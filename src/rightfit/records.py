@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import operator
 import reprlib
 from collections.abc import Callable
@@ -31,13 +32,20 @@ else:
 
 
 _SET = object.__setattr__
+#: Annotations that mean no field.
+_MARKS = ("ClassVar", "InitVar", "KW_ONLY")
 
 
 def _record(written: Any, *, eq: bool) -> Any:
     """The class again, with slots and the methods of a record."""
     written.__doc__ = written.__doc__ or written.__name__  # else the standard library spells out its signature
+    kinds = inspect.get_annotations(written)
+    written.__annotations__ = dict.fromkeys(kinds, object)  # else it searches each text for marks that records do not have
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(written)
-    if len(made.__dataclass_fields__) > len(dataclasses.fields(made)) or not all(field.init for field in dataclasses.fields(made)):
+    made.__annotations__ = kinds
+    for name, kind in kinds.items():
+        made.__dataclass_fields__[name].type = kind
+    if any(mark in str(kind) for kind in kinds.values() for mark in _MARKS) or not all(field.init for field in dataclasses.fields(made)):
         raise TypeError(
             f"{written.__name__}: a record has fields only, each given to it; a constant of the class goes without an annotation"
         )
