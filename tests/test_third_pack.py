@@ -112,7 +112,9 @@ def test_each_token_price_that_changed_is_the_new_one() -> None:
     rows of models that the newest dropped."""
     newest = max(row["as_of"] for row in rows("api_prices"))
     ended = {
-        (bare_name(row["model"]), row["provider"]) for row in rows("api_prices") if row["deprecation_date"] and row["deprecation_date"] <= row["as_of"]
+        (bare_name(row["model"]), row["provider"])
+        for row in rows("api_prices")
+        if row["deprecation_date"] and row["deprecation_date"] <= row["as_of"]
     }
     ours: dict[tuple[str, str], list[Row]] = {}
     for row in tables.table("api_prices"):

@@ -191,7 +191,7 @@ Struct = TypeVar("Struct", bound=Columns)
 
 
 def once(values: NDArray[Any]) -> NDArray[Any]:
-    """Each of the `values` once, ascending; none of them NaN.
+    """Each of the `values` [any], none of them NaN, once and ascending -> [any].
 
     `np.unique` loads the masked arrays of NumPy before it says the same: a fiftieth of a plan's
     processor time.
