@@ -77,6 +77,7 @@ _SHORTEST_NAME = 4
 #: Asked of the cards that are named: how long, for how much, whether it is worth it, for how many.
 _OTHER_AMOUNT = expression(
     r"多久|多长时间|多大|多少显存|几天|几个?小时|多少钱|费用|花多少|多少个?(?:人|用户|并发|路|请求)|几个人|怎么样|划算|值得|值不值|性价比"
+    r"|\d+\s*G(?:bps|b/s|bit/?s?)(?![A-Za-z])|(?<![A-Za-z])(?:nvlink|infiniband|rdma)(?![A-Za-z])"
     r"|\bhow (?:long|many (?:users|requests|people))\b|\bhow much (?:does|will|would|is) it\b|\bcosts?\b|\bworth\b"
 )
 #: A size alone.
