@@ -84,6 +84,7 @@ ASKED = {
         "训练数据在 OSS 上，放云盘还是本地盘？",
         "My dataset is 2 TB of images on S3, training on p4d, loader is slow. EBS, FSx or local NVMe?",
     ),
+    "network_needed": ("多机训练必须 100 Gbps 吗？我是两台 8 卡 A100 训 7B 全参", "Do I need 100 Gbps for multi-node training?"),
     "nvlink_for_serving": ("两张 4090 跑 70B 推理需要 NVLink 吗", "Do I need NVLink for 2x 4090 inference of a 70B Q4 model?"),
     "workers_by_cores": ("num_workers 设成 CPU 核数的一半行不行", "Should num_workers be half of the cores?"),
     "prefix_or_lora": ("Prefix-tuning 和 LoRA 哪个好", "Is prefix tuning better than LoRA?"),

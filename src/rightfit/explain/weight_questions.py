@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _USABLE = 0.92
 #: Tokens of a conversation, and of the shortest; weights that leave less room for its cache fit
 #: with short contexts only, or not.
-_USUAL_TOKENS, _LEAST_TOKENS = 8192, 1000
+_USUAL_TOKENS, _LEAST_TOKENS = 8192, 2048
 #: Options that say how much is to be done, or that it is training: a plan tells more.
 _PLANNED = frozenset({"rate", "data", "deadline", "budget", "method", "epochs", "seq_len"})
 _TAG = re.compile(r"[\w./-]+:\d+(?:\.\d+)?b(?![A-Za-z0-9])", re.IGNORECASE | re.ASCII)
