@@ -149,7 +149,9 @@ class Runner:
             log.write_text(f"there is no {group.python}\n", encoding="utf-8")
             return False
         if uv:
-            install = (uv, "pip", "install", "--quiet", "--index-strategy", "unsafe-best-match", "--python", python)
+            links = os.environ.get("PIP_FIND_LINKS", "").split()  # uv reads none of the settings of pip
+            found = [word for link in links for word in ("--find-links", link)]
+            install = (uv, "pip", "install", "--quiet", "--index-strategy", "unsafe-best-match", *found, "--python", python)
         else:
             install = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile")
         wanted = (*group.packages, "pytest", "pytest-rerunfailures", *(() if "-e" in group.packages else ("-e", ".")))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rightfit.facts import Accelerator, Dataset, Model
     from rightfit.market import Catalog, OfferFilter, ServerTable
     from rightfit.market.market import PriceList, ServerList
+    from rightfit.market.offers import Indices, OfferTable
     from rightfit.market.refresh_rows import PricePoint
     from rightfit.search.answer import Section
 
@@ -138,11 +139,14 @@ def prices(
     gpu: Names = (),
     purchase: Names = (),
     limit: int | None = None,
+    each_seller_above: int | None = None,
     catalog: Catalog | None = None,
 ) -> PriceList:
-    """Prices of such servers, cheapest first; a word of the query may also be a region's code.
+    """Prices of such servers, cheapest first (per GPU, where each server has some); a word of the
+    query may also be a region's code.
 
-    Superseded prices are among them only where a word is the whole former name.
+    Superseded prices are among them only where a word is the whole former name. Of more than
+    `each_seller_above` prices only the first of each seller and way to pay is kept.
     """
     import dataclasses
 
@@ -163,8 +167,20 @@ def prices(
     in_region = np.array([not named or region.casefold() in named for region in offers.regions])
     fits = np.array(_server_fits(offers.servers, [word for word in words if word not in named]))
     rows = np.flatnonzero(in_region[offers.region_index] & fits[offers.server_index])
-    shown = offers.take(first_offers(offers, rows, sort="price", limit=limit))
+    is_many = each_seller_above is not None and len(rows) > each_seller_above
+    sort = "price_per_gpu" if (offers.servers.num_accelerators[offers.server_index[rows]] > 0).all() else "price"
+    order = first_offers(offers, rows, sort=sort, limit=None if is_many else limit)
+    shown = offers.take(_first_of_each_seller(offers, order)[:limit] if is_many else order)
     return PriceList(shown, len(rows), expected(shown, among=market.all_offers(has_accelerator=chosen.has_accelerator)))
+
+
+def _first_of_each_seller(offers: OfferTable, rows: Indices) -> Indices:
+    """The first row of each seller and way to pay, in the order of the rows."""
+    import numpy as np
+
+    sellers = np.unique(np.array(offers.servers.provider), return_inverse=True)[1]
+    keys = np.stack([sellers[offers.server_index[rows]], offers.purchase_index[rows]])
+    return rows[np.sort(np.unique(keys, axis=1, return_index=True)[1])]
 
 
 def _former_names(table: ServerTable, words: list[str]) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,27 @@ def test_prices_have_dates_and_come_cheapest_first(run: Any) -> None:
     assert {"on-demand"} < {record["purchase"] for record in records}
 
 
+def test_prices_compare_providers_per_gpu(run: Any) -> None:
+    """Who asks for a GPU compares providers: each has one line a pricing model, by the price of one
+    GPU, which is the server's over its GPUs; whole lists keep the order."""
+    told = run("prices", "H100")
+    heading, _, *rows = told.out.splitlines()
+    assert "per GPU" in heading
+    offered = [tuple(re.split(r" {2,}", row)[place] for place in (0, 3)) for row in rows]
+    assert len(set(offered)) == len(offered)
+    assert len({cloud for cloud, _ in offered}) > 8
+    assert "cheapest of each provider" in told.err
+    records = json.loads(run("prices", "--gpu", "H100", "-f", "json").out)
+    each = [record["price_per_gpu_usd_per_h"] for record in records]
+    assert each == sorted(each)
+    assert all(one == record["price_usd_per_h"] / record["num_accelerators"] for one, record in zip(each, records, strict=True))
+    assert {record["accelerator_name"] for record in records} >= {"H100-SXM-80GB", "H100-PCIe-80GB"}
+    assert "per GPU" not in run("prices", "c7i.large").out
+    chinese = run("prices", "H100", "--lang", "zh").out
+    assert "竞价实例" in chinese
+    assert "spot" not in chinese
+
+
 def test_prices_say_what_to_expect_today(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The older a price by the clock, the wider what to expect of it; beyond what is known of such
     prices one has to ask."""
@@ -90,8 +112,9 @@ def test_prices_say_what_to_expect_today(run: Any, monkeypatch: pytest.MonkeyPat
     assert older["price_usd_per_h"] == fresh["price_usd_per_h"]
     spreads = [one["expected_high80_usd_per_h"] / one["expected_low80_usd_per_h"] for one in (fresh, older)]
     assert spreads[0] < spreads[1]
-    told = run("prices", "GN10Xp.2XLARGE40", "--cloud", "tencent", "--top", "3").out
-    assert told.count("ask first") == 3
+    told = run("prices", "GN10Xp.2XLARGE40", "--cloud", "tencent", "--top", "3")
+    assert "too old to rely on: 3" in told.err
+    assert run("prices", "GN10Xp.2XLARGE40", "--cloud", "tencent", "--top", "3", width=140).out.count("ask first") == 3
     (agreed, *_) = json.loads(run("prices", "GN10Xp.2XLARGE40", "--cloud", "tencent", "-f", "json").out)
     assert agreed["is_beyond_knowledge"] is True
 

@@ -179,8 +179,8 @@ def test_what_somebody_knows_changes_no_answer() -> None:
         ("Is an AWS t3.medium enough to run llama3.1:70b?", "", ""),
         ("Can I run Llama 3.1 70B AWQ on g5.12xlarge?", "yes", "4 x A10G"),
         ("老师说 BERT 微调要 V100 32G 才行，我有 8G 显卡能做吗", "yes", "8 GB 放得下"),
-        ("gpt-oss-120b on a single H100 80GB, ok?", "depends", "MXFP4"),
-        ("DeepSeek-R1 放得进 8 张 H200 吗", "", "FP8"),
+        ("gpt-oss-120b on a single H100 80GB, ok?", "yes", "MXFP4"),
+        ("DeepSeek-R1 放得进 8 张 H200 吗", "yes", "FP8"),
     ],
 )
 def test_no_server_is_right_for_a_model_because_it_exists(sentence: str, answer: str, said: str) -> None:
@@ -191,3 +191,30 @@ def test_no_server_is_right_for_a_model_because_it_exists(sentence: str, answer:
     assert found.claim != "right" or answer == "yes", told
     assert answer in ("", str(found.facts.get("answer", ""))), (found.facts.get("answer"), told)
     assert re.search(said, told), told
+
+
+def test_no_question_is_headed_by_a_statement_that_cannot_be_judged() -> None:
+    """What answers a question is headed by yes, no or nothing, also where a remark stands behind
+    the mark; that a statement cannot be judged heads statements alone."""
+    from rightfit.explain.messages import label, topic
+    from rightfit.explain.rule_lookup import verdict_words
+    from rightfit.explain.yes_or_no import is_question
+    from rightfit.messages import LANGS
+
+    asks = [ask for entry in topic("nearest")["known"].values() for ask in entry["asks"]]
+    remarks = {True: "? I train 7B on two servers", False: "？我是两台 8 卡 A100 训 7B 全参"}
+    asked = [ask.rstrip("?？") + remarks[ask.isascii()] for ask in asks]
+    assert len(asked) > 400
+    assert [one for one in asked if not is_question(one)] == []
+    for one in asked:
+        for lang in LANGS:
+            shown = verdict_words(one, kind="market", exists=True, claim="unknown", known={"nearest": []}, lang=lang)
+            assert label("check", "claim_unknown", lang) not in shown, one
+
+
+def test_a_remark_behind_the_mark_does_not_turn_a_question_into_another() -> None:
+    """What is told of one's job after the question is no question whether that fits."""
+    network, disk = asked("多机训练必须 100 Gbps 吗？我是两台 8 卡 A100 训 7B 全参"), asked("NVMe 一定要 3GB/s 吗？我训练的是文本")
+    assert "RDMA" in network.explanation_zh
+    assert network.claim != "right"
+    assert disk.claim == "wrong"

@@ -73,6 +73,20 @@ ASKED = {
     ),
     "disk_size": ("微调7B要多大硬盘", "How big a disk for a 70B fine-tune?"),
     "slow_on_these_cards": ("为什么 70B 在 8 张 A10 上这么慢", "Why is my 70B slow on 8x A10G?"),
+    "checkpoint_interval": ("每小时存一次 checkpoint 够吗？用的是抢占式", "Is it enough to save a checkpoint every hour on spot?"),
+    "out_of_memory_with_room": ("nvidia-smi 还有 6G 空闲，为什么还是 CUDA out of memory？", "Why CUDA out of memory with 6 GB free?"),
+    "card_for_low_utilization": ("GPU 利用律只有 20%，要不要换 A100？", "GPU utilization is 20%, should I upgrade to a faster GPU?"),
+    "cards_by_task": ("T4 做推理，A100 做训练，是不是固定搭配", "T4 for inference and A100 for training, is that a fixed rule?"),
+    "bf16_lacking": ("T4 能跑 Llama 3 8B 吗？bf16 报错", "Why does bf16 fail on my V100?"),
+    "scale_to_zero_pitfalls": ("KEDA 能不能让 GPU pod 缩到 0？有啥坑", "Scaling GPU pods to zero, any pitfalls?"),
+    "servers_add_little": ("两台机器训练只快了 1.1 倍，怎么回事？", "Training is only 1.1x faster on 2 nodes, what's wrong?"),
+    "store_for_training": (
+        "训练数据在 OSS 上，放云盘还是本地盘？",
+        "My dataset is 2 TB of images on S3, training on p4d, loader is slow. EBS, FSx or local NVMe?",
+    ),
+    "network_needed": ("多机训练必须 100 Gbps 吗？我是两台 8 卡 A100 训 7B 全参", "Do I need 100 Gbps for multi-node training?"),
+    "nvlink_for_serving": ("两张 4090 跑 70B 推理需要 NVLink 吗", "Do I need NVLink for 2x 4090 inference of a 70B Q4 model?"),
+    "workers_by_cores": ("num_workers 设成 CPU 核数的一半行不行", "Should num_workers be half of the cores?"),
     "prefix_or_lora": ("Prefix-tuning 和 LoRA 哪个好", "Is prefix tuning better than LoRA?"),
 }
 

@@ -16,7 +16,7 @@ import rightfit
 from rightfit import facts
 from rightfit.errors import InputError, RightfitError
 from rightfit.explain.messages import Lang, say
-from rightfit.explain.sheets import short_sheet
+from rightfit.explain.sheets import FIRST_WARNINGS, UNSTARTED, short_sheet
 from rightfit.exports import ExportSettings, Job, all_targets, files_of, find_target, job_of, plan_document
 from rightfit.exports.model_words import class_names, model_kind, size_problem
 from rightfit.exports.stack import stack_name, stack_of, stack_problem
@@ -121,6 +121,7 @@ def test_a_plan_says_what_no_export_runs() -> None:
 def test_the_next_step_is_an_export_only_where_one_starts_the_plan(lang: Lang) -> None:
     """The same plan with each warning that nothing starts it, and without any."""
     found = planned(next(name for name in wishes() if planned(name).options))
+    assert set(FIRST_WARNINGS[: len(SAYS)]) == SAYS == UNSTARTED, "said before all else"
     first = found.options[0]
     others = tuple(one for one in first.warnings if one.key not in SAYS)
     for warnings in (others, *((*others, Reason(key, {"what": "x", "model": "7B"})) for key in SAYS)):

@@ -4,6 +4,9 @@ that the reader must replace first."""
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
 from typical_plans import WISHES, plan_values
@@ -51,6 +54,34 @@ def test_every_program_that_is_called_is_named_and_looked_for(name: str) -> None
     assert not faults, "\n".join(faults)
     provider = str(plan_values(MOVED.get(name, (name,))[0])["options"][0]["provider"])
     assert called or provider not in CLOUD_CLIENTS
+
+
+TOOLS = ("sh", "cat", "cut", "head", "sed", "tr", "ls", "grep", "sha256sum", "date", "mktemp", "rm", "dirname", "basename", "python3")
+SAYS = re.compile(r"(there|missing|not checked): .+|\d+ missing")
+
+
+@pytest.mark.parametrize("name", ["lora-8b-aws", "full-8b-gcp", "bert-azure", "pretrain-1b-alicloud", "batch-8b-tencent"])
+def test_a_machine_with_none_of_the_programs_is_told_what_is_missing_and_nothing_else(name: str, tmp_path: Path) -> None:
+    """By every way: no line of a shell about programs or keys that are not there."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in TOOLS:
+        (tools / tool).symlink_to(Path(str(shutil.which(tool))).resolve() if tool != "python3" else shutil.which(tool) or "")
+    (tools / "curl").write_text("#!/bin/sh\nexit 6\n")
+    (tools / "curl").chmod(0o755)
+    for path, text in exported(name).items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    known = re.findall(r"^  ([\w-]+)\)$", (tmp_path / "check.sh").read_text(), re.MULTILINE)
+    assert len(known) > 3
+    for way in known:
+        environment = {"PATH": str(tools), "HOME": str(tmp_path / "home")}
+        done = subprocess.run(
+            ["sh", "check.sh", way], capture_output=True, text=True, check=False, cwd=tmp_path, env=environment, timeout=60
+        )
+        assert done.returncode == 1, way
+        lines = (done.stdout + done.stderr).splitlines()
+        assert not [line for line in lines if not SAYS.fullmatch(line)], way
 
 
 @pytest.mark.parametrize("name", ["lora-8b-aws", "pretrain-1b-alicloud"])

@@ -10,7 +10,19 @@ import pytest
 
 from rightfit import facts
 from rightfit.facts.bundled import index
-from rightfit.facts.engine_releases import goes_with, has_class, is_served, knows, model_class, numbers, release_for, releases, runs_on
+from rightfit.facts.engine_releases import (
+    goes_with,
+    has_class,
+    image_for,
+    images,
+    is_served,
+    knows,
+    model_class,
+    numbers,
+    release_for,
+    releases,
+    runs_on,
+)
 from rightfit.facts.records import TransformerArchitecture
 from rightfit.facts.tables import table
 
@@ -124,6 +136,22 @@ def test_sparse_attention_runs_on_the_cards_that_have_its_kernels() -> None:
         assert runs == {"H100-SXM-80GB", "GH200-96GB", "B200", "GB200", "RTX-PRO-6000-Server"}, model
 
 
+def test_no_release_is_older_than_the_first_cuda_of_the_card() -> None:
+    """What compiles kernels as it starts must know the card: every release on every card."""
+    cards = [card for card in facts.accelerators().values() if card.vendor == "NVIDIA" and card.min_cuda]
+    whole = [*releases(), *(one for row in table("images") for one in images(row["name"]))]
+    older = {
+        (release.image, card.name)
+        for release in whole
+        for card in cards
+        if release.cuda and numbers(release.cuda) < numbers(card.min_cuda) and runs_on(release, card)
+    }
+    assert not older
+    assert release_for("vllm", (), "B300-SXM-288GB", until="0.19.1") is None  # CUDA 12.8
+    assert release_for("vllm", (), "B200-SXM-180GB", until="0.19.1") is not None
+    assert image_for("ray-llm", "B300-SXM-288GB") is None
+
+
 def test_what_no_engine_has_is_known_to_be_had_by_none() -> None:
     for model in ("EleutherAI/gpt-neo-2.7B", "google/recurrentgemma-2b", "THUDM/glm-130b", "HuggingFaceM4/idefics2-8b"):
         known = model_class(model)
@@ -136,8 +164,8 @@ def test_every_release_says_where_it_was_read() -> None:
     for name in ("engine_support", "engine_models", "engine_releases", "engine_ages"):
         assert all(re.fullmatch(r"\d{4}-\d\d-\d\d", row["as_of"]) and row["source"] for row in table(name)), name
     assert all(row["source"] for row in table("model_classes"))
-    images = {release.image for release in releases()}
-    assert all(re.fullmatch(r"[a-z0-9./-]+:[\w.-]+", image) and ":latest" not in image and "nightly" not in image for image in images)
+    named = {release.image for release in releases()}
+    assert all(re.fullmatch(r"[a-z0-9./-]+:[\w.-]+", image) and ":latest" not in image and "nightly" not in image for image in named)
 
 
 def test_no_engine_is_said_to_run_where_no_build_of_pytorch_does_beside_arm() -> None:

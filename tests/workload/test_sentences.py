@@ -12,6 +12,7 @@ import pytest
 
 from rightfit.errors import InputError
 from rightfit.workload.ask import understand
+from rightfit.workload.ask.slips import mended
 from rightfit.workload.options import read_wish
 
 FRIDAY = datetime.date(2026, 11, 20)
@@ -124,6 +125,14 @@ def test_ordinary_words_are_listed_and_stop_nothing(words: str) -> None:
 )
 def test_slips_in_words_that_decide(typed: str, meant: str) -> None:
     assert understand(f"{typed} Llama-3-8B", today=FRIDAY).wishes["task"] == meant
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("deepsek v3", "deepseek v3"), ("mistrl 7B", "mistral 7B"), ("mixtrall 8x7B", "mixtral 8x7B")]
+)
+def test_slips_in_series_before_a_version(typed: str, meant: str) -> None:
+    assert understand(f"serve {typed}", today=FRIDAY).wishes["model"] == meant
+    assert mended("a mitral valve was resent") == "a mitral valve was resent"
 
 
 @pytest.mark.parametrize("words", ["retain", "raining", "caution", "severing"])

@@ -60,7 +60,7 @@ def _flush() -> None:
 
 PIPED_WIDTH = 120
 _GAP = "  "
-_SHORTEST_FLEXIBLE = 10
+_SHORTEST_FLEXIBLE = 8
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
 
@@ -169,13 +169,13 @@ def _fit(table: Table, *, lang: Lang, width: int) -> tuple[Sequence[Column], lis
         loser = max(range(len(columns)), key=lambda index: columns[index].drop)
         columns.pop(loser)
         cells = [[cell for index, cell in enumerate(row) if index != loser] for row in cells]
-    excess = _total(cells) - width
-    for index, column in enumerate(columns):
-        if excess > 0 and column.flexible:
-            size = max(text_width(row[index]) for row in cells)
-            target = max(_SHORTEST_FLEXIBLE, size - excess)
-            cells = [[_cut(cell, target) if place == index else cell for place, cell in enumerate(row)] for row in cells]
-            excess -= size - target
+    sizes = [max(map(text_width, column)) for column in zip(*cells, strict=True)]
+    for _ in range(_total(cells) - width):
+        longest = max((index for index, column in enumerate(columns) if column.flexible), key=sizes.__getitem__, default=0)
+        if not columns[longest].flexible or sizes[longest] <= _SHORTEST_FLEXIBLE:
+            break
+        sizes[longest] -= 1
+    cells = [[_cut(cell, size) for cell, size in zip(row, sizes, strict=True)] for row in cells]
     return columns, cells
 
 
@@ -294,16 +294,16 @@ def note(text: str, view: View) -> None:
         sys.stderr.flush()
 
 
-def listing(records: Sequence[Mapping[str, Any]], table: Table, view: View, *, total: int | None = None) -> None:
-    """A list of records: people see the first ones and are told of the rest; programs get all
-    unless --top says otherwise."""
+def listing(records: Sequence[Mapping[str, Any]], table: Table, view: View, *, total: int | None = None, more: str = "more") -> None:
+    """A list of records: people see the first ones and are told of the rest (by the status `more`);
+    programs get all unless --top says otherwise."""
     shown = list(records[: view.limit(default=20)])
     count = len(records) if total is None else total
     emit(Answer(shown, shown, [dataclasses.replace(table, records=shown)] if shown else []), view)
     if not records:
         note(label("status", "nothing_found", view.lang), view)
     elif len(shown) < count:
-        note(label("status", "more", view.lang, shown=len(shown), total=f"{count:,}"), view)
+        note(label("status", more, view.lang, shown=len(shown), total=f"{count:,}"), view)
 
 
 def plain(value: Any) -> Any:

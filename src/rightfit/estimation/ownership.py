@@ -178,6 +178,11 @@ def _price(name: str, equivalent: str, num_cards: int, values: Mapping[str, floa
     raise UnknownNameError("price of a server with", name, allowed=Message("names.not_sold"), field="price")
 
 
+def card_prices() -> dict[str, float]:
+    """Price of each card that is sold alone [USD]."""
+    return {name: row.value for (kind, name), row in _rows().items() if kind == "card"}
+
+
 def can_be_bought(accelerator: str) -> bool:
     """Whether a purchase price of the card is known."""
     return any((kind, accelerator) in _rows() for kind in ("server", "card"))

@@ -66,6 +66,7 @@ def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
     said = _folded(query)
     from rightfit.explain.statement_parts import clauses
 
+    asked = f"{said}?" if is_question(query) and not is_question(said) else said  # whether it fits is asked by the mark alone
     is_one = len([one for one in clauses(query) if verb("suits").search(one)]) < 2  # others are judged one by one
     for reader in (
         _cuda,
@@ -79,7 +80,7 @@ def claim_lookup(query: str, catalog: Catalog) -> CheckResult | None:
         fits,
         *([suits] if (is_one or " | " in said) and not _beyond_cost(query, said) else []),
     ):
-        if (found := reader(said, catalog)) is not None:
+        if (found := reader(asked if reader is fits else said, catalog)) is not None:
             texts = {lang: text_of("line", lang, reason=found.reason[lang]) for lang in LANGS}
             return CheckResult(query, found.kind, True, found.claim, dict(found.facts), (), texts["en"], texts["zh"])
     return None

@@ -15,7 +15,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.claim_words import Judged, any_of, both, card_pattern, cards_of, job_text, named, table, verb
+from rightfit.explain.claim_words import Judged, any_of, both, card_pattern, cards_of, job_text, named, table, text_of, verb
 from rightfit.explain.statement_parts import word
 from rightfit.explain.trials import (
     UNHURRIED,
@@ -77,8 +77,11 @@ _SHORTEST_NAME = 4
 #: Asked of the cards that are named: how long, for how much, whether it is worth it, for how many.
 _OTHER_AMOUNT = expression(
     r"多久|多长时间|多大|多少显存|几天|几个?小时|多少钱|费用|花多少|多少个?(?:人|用户|并发|路|请求)|几个人|怎么样|划算|值得|值不值|性价比"
+    r"|\d+\s*G(?:bps|b/s|bit/?s?)(?![A-Za-z])|(?<![A-Za-z])(?:nvlink|infiniband|rdma)(?![A-Za-z])"
     r"|\bhow (?:long|many (?:users|requests|people))\b|\bhow much (?:does|will|would|is) it\b|\bcosts?\b|\bworth\b"
 )
+#: A size alone.
+_BARE = re.compile(r"\d+(?:\.\d+)?[bB]")
 _OTHER_JOB = expression(r"以上|\bup\b")
 
 
@@ -102,6 +105,8 @@ def fits(said: str, catalog: Catalog) -> Judged | None:
     if not model and not on_data and is_question(said) and (is_needed or verb("fits").search(said)) and cards_of(said):
         model = _model_of_words(said)
     model = model or str(on_data.get("model", ""))
+    if model and is_question(said) and _BARE.fullmatch(model) and (whole := _model_of_words(said)):
+        model = whole  # "Flux dev 12B": the size is of the name before it
     if not model or not (is_row or is_needed or verb("fits").search(said)):
         return None
     hardware = _hardware(said)
@@ -112,6 +117,9 @@ def fits(said: str, catalog: Catalog) -> Judged | None:
     if not hardware:
         return None if is_row else _on_cpu(said, model, catalog)
     jobs = [on_data] if on_data else list(_jobs(said.rsplit(" | ", 1)[-1] if is_row else said, model))
+    beside: list[dict[str, Any]] = []
+    if not is_row and is_question(said) and len(jobs) > 1 and jobs[0]["task"] == "serve":  # it asks whether it runs; tuning is told beside
+        jobs, beside = jobs[:1], jobs[1:]
     if is_question(said) and (own := _OWNED.search(said)) is not None:  # what others say is needed is beside the point
         hardware = [Hardware(f"{own['size']} GB", (), 1, float(own["size"]) * 2**30)]
     elif not is_row and is_question(said) and hardware[0].names and hardware[0].count == 1 and _is_need(said):
@@ -131,9 +139,15 @@ def fits(said: str, catalog: Catalog) -> Judged | None:
     if answer == "depends" and is_row:
         answer = "some"
     told: dict[Lang, str] = {lang: ("；" if lang == "zh" else "; ").join(text[lang] for _, text, _ in tried) for lang in LANGS}
+    if tuned := {str(job["method"]): need for job in beside if math.isfinite(need := least_bytes(job, catalog))}:
+        for lang in LANGS:
+            needs = ("、" if lang == "zh" else ", ").join(
+                f"{q.method_text(way, lang)} {q.memory_text(need)}" for way, need in tuned.items()
+            )
+            told[lang] += ("；" if lang == "zh" else "; ") + text_of("tuned_beside", lang, needs=needs)
     known = {"model": model, "answer": "depends" if answer == "some" else answer, **tried[0][2]}
     claim = {"yes": "right", "no": "wrong", "helped": "wrong", "some": "wrong"}.get(answer, "unknown")
-    return Judged("rule", claim, both(f"answer_{answer}", told=told), known)
+    return Judged("rule", claim, _qualified(answer, told=told), known)
 
 
 def need_claim(said: str, catalog: Catalog) -> Judged | None:
@@ -247,7 +261,7 @@ def _fewer_do(one: Hardware, jobs: Sequence[Mapping[str, Any]], model: str, cata
                 return Judged(
                     "rule",
                     claim,
-                    both(f"answer_{answer}", told=trial[1]),
+                    _qualified(answer, told=trial[1]),
                     {"model": model, "count": count, "answer": "yes" if claim == "right" else "no"},
                 )
     return _fit_of_all(one, lightest, model, catalog)
@@ -276,7 +290,7 @@ def _fit_of_all(one: Hardware, jobs: Sequence[Mapping[str, Any]], model: str, ca
         return None
     answer, told, known = trial
     claim = {"yes": "right", "no": "wrong", "helped": "wrong"}.get(answer, "unknown")
-    return Judged("rule", claim, both(f"answer_{answer}", told=told), {"model": model, "answer": answer, **known})
+    return Judged("rule", claim, _qualified(answer, told=told), {"model": model, "answer": answer, **known})
 
 
 _Trial = tuple[str, Mapping[Lang, str], dict[str, Any]]
@@ -334,10 +348,16 @@ def _in_memory(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalo
         done.append("no" if need > room or not is_in_engine else "depends" if is_tight else "yes")
         key = ("need_weights" if job["task"] == "serve" else "need") + ("_tight" if is_tight else "_fits" if need <= room else "_fits_not")
         lines.append(both(key, job=job_text(job), need=q.memory_text(need), memory=one.spoken))
-        if job["task"] == "serve" and done[-1] == "no" and not format_of(job):
+        if job["task"] == "batch" and done[-1] == "no" and (told := _denoiser(job["model"], one.memory_bytes)) is not None:
+            lines[-1], done[-1] = _joined([lines[-1], told]), "depends"
+        if job["task"] == "serve" and done[-1] == "no" and not _is_told(job):
             small = {**job, "quantization": _FEWER_BITS[-1]}
-            if weights_bytes(small) <= _TIGHT * one.memory_bytes:
+            in_few = weights_bytes(small)
+            if in_few <= _TIGHT * one.memory_bytes:
                 lines[-1], done[-1] = _joined([lines[-1], _fewer(small)]), "depends"
+            elif math.isfinite(in_few):
+                shown = both("serve_in_fewer_not", format=both(f"format_{_FEWER_BITS[-1]}"), weights=q.memory_text(in_few))
+                lines[-1] = _joined([lines[-1], shown])
     if not done:
         return None
     answer = done[0] if len(set(done)) == 1 else "depends"
@@ -413,6 +433,11 @@ def _on_own(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) 
     return answer, both("fit_own", cards=cards, told=_joined(told)), {"cards": [one.names[0]], "count": one.count, "fits": done}
 
 
+def _qualified(answer: str, told: Mapping[Lang, str]) -> Mapping[Lang, str]:
+    """What is told below the verdict; yes and no are the verdict itself."""
+    return told if answer in ("yes", "no") else both(f"answer_{answer}", told=told)
+
+
 def _answer_of(outcomes: Sequence[SetupOutcome]) -> str:
     """yes, no, helped (only with what the host lends) or depends, over the jobs that are meant."""
     words = {"no" if not outcome.fits else "helped" if outcome.helps else "yes" for outcome in outcomes if outcome.fits is not None}
@@ -426,6 +451,8 @@ def _outcome(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float)
         return {lang: outcome_text(outcome, lang) for lang in LANGS}
     memory, weights = q.memory_text(memory_bytes), q.memory_text(weights_bytes(job))
     key = "fits" if outcome.fits else "slow" if _is_slow(job, outcome, memory_bytes) else "fits_not"
+    if key == "fits_not" and weights_bytes(job) >= memory_bytes:
+        key = "too_large"
     is_told = (told := format_of(job)) and told != "fp16"
     shown = both("format_told", format=told.upper()) if is_told else both("format_16")
     return both(f"serve_{key}", where=outcome.server, weights=weights, memory=memory, format=shown)
@@ -435,13 +462,29 @@ def _in_fewer_bits(
     job: Mapping[str, Any], outcome: SetupOutcome, server: str, memory_bytes: float, catalog: Catalog
 ) -> Mapping[Lang, str] | None:
     """What fits in 8 or 4 bits where a service does not in 16, and nobody said in how many."""
-    if job["task"] != "serve" or format_of(job) or outcome.fits is not False or _is_slow(job, outcome, memory_bytes):
+    if job["task"] != "serve" or _is_told(job) or outcome.fits is not False or _is_slow(job, outcome, memory_bytes):
         return None
     for small in ({**job, "quantization": name} for name in _FEWER_BITS):
         tried = outcome_of(small, server, catalog=catalog)
         if tried.fits or (tried.fits is False and weights_bytes(small) <= _TIGHT * memory_bytes):
             return _fewer(small)
     return None
+
+
+def _denoiser(model: str, memory_bytes: float) -> dict[Lang, str] | None:
+    """What the denoiser of images alone takes in 16, 8 and 4 bits, its text encoders in host
+    memory; None where it fits in none of them."""
+    record = facts.model(model, network=False)
+    sizes = [bits / 8.0 * float(getattr(record, "denoiser_params", 0)) for bits in (16.0, 8.0, 4.5)]
+    if not 0.0 < sizes[-1] <= _TIGHT * memory_bytes:
+        return None
+    named_sizes = dict(zip(("sixteen", "eight", "four"), map(q.memory_text, sizes), strict=True))
+    return both("denoiser", texts=q.memory_text(2.0 * float(getattr(record, "text_encoder_params", 0))), **named_sizes)
+
+
+def _is_told(job: Mapping[str, Any]) -> bool:
+    """Whether somebody said in how many bits the weights are."""
+    return bool(job.get("quantization") or job.get("precision"))
 
 
 def _fewer(small: Mapping[str, Any]) -> Mapping[Lang, str]:
@@ -454,7 +497,11 @@ def least_bytes(job: Mapping[str, Any], catalog: Catalog, *, share: float = ROOM
     from rightfit.workload.model import Workload
 
     try:
-        need = weights_bytes(job) / share if job["task"] == "serve" else need_on_one_card(Workload(**job), catalog=catalog)
+        if job["task"] == "batch" and isinstance(facts.model(job["model"], network=False), facts.DiffusionModel):
+            best = best_for({**job, "data": "1 samples"}, catalog)  # an image at a time
+            need = math.inf if best is None else float(best.estimate["peak_memory_bytes"].mid)
+        else:
+            need = weights_bytes(job) / share if job["task"] == "serve" else need_on_one_card(Workload(**job), catalog=catalog)
     except RightfitError:
         return math.inf
     return need if math.isfinite(need) else math.inf
@@ -515,6 +562,11 @@ def _count(before: str) -> int | None:
 
 def model_in(said: str) -> str:
     """The first model that a sentence names, or ""."""
+    return next(models_in(said), "")
+
+
+def models_in(said: str) -> Iterator[str]:
+    """The models that a sentence names in one word each."""
     for found in re.finditer(r"[A-Za-z0-9][\w./-]*(?::\d+(?:\.\d+)?[bB](?![A-Za-z0-9]))?(?<=[A-Za-z0-9])", said, re.ASCII):
         is_name = re.search(r"\d|-", found[0]) or (found[0].isupper() and len(found[0]) >= _SHORTEST_NAME)
         if not re.search(r"[A-Za-z]", found[0]) or not is_name or _AMOUNT.fullmatch(found[0]):
@@ -525,8 +577,7 @@ def model_in(said: str) -> str:
             facts.model(found[0], network=False)
         except RightfitError:
             continue
-        return found[0]
-    return ""
+        yield found[0]
 
 
 def _is_load(said: str) -> bool:

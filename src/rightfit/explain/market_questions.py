@@ -23,6 +23,7 @@ from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import card_pattern, faster_text
 from rightfit.explain.messages import topic
 from rightfit.facts.expressions import Expression, expression
+from rightfit.facts.tables import says
 from rightfit.messages import LANGS, Lang
 from rightfit.units import GIB, HOURS_PER_MONTH
 
@@ -118,7 +119,8 @@ def _own_or_rent(sentence: str, catalog: Catalog) -> CheckResult | None:
         count = int(wishes.get("num_gpus") or 1)
         try:
             used = {"share": {"utilisation": f"{daily / 24.0:.0%}"}} if (daily := hours_a_day(sentence)) else {}
-            content = own_of(gpu, catalog=catalog, count=count, texts=used).content
+            place = "home" if count <= _AT_HOME and says("setup", "geforce", facts.accelerator(gpu, typical=True).name) else None
+            content = own_of(gpu, catalog=catalog, count=count, texts=used, place=place).content
         except RightfitError:
             content = {}
         if hourly := [rent for rent in content.get("rents", ()) if not rent["is_committed"]]:
@@ -130,6 +132,10 @@ def _own_or_rent(sentence: str, catalog: Catalog) -> CheckResult | None:
 
 #: What takes longer to pay back than a server is used does not [years].
 _LONGEST_PAYBACK = 10.0
+
+
+#: As many cards for games as a desktop takes.
+_AT_HOME = 2
 
 
 def _own_lines(content: Mapping[str, Any], rents: Sequence[Mapping[str, Any]], gpu: str, count: int, lang: Lang) -> list[str]:
@@ -152,7 +158,9 @@ def _own_lines(content: Mapping[str, Any], rents: Sequence[Mapping[str, Any]], g
     lines.append(_text("own_pays" if even < min(NEVER, 1.0) else "own_never", lang, **fields))
     if math.isfinite(years := float(least.get("payback_years") or math.inf)) and years < _LONGEST_PAYBACK:
         lines.append(_text("own_back", lang, rent=fields["rent"], years=f"{years:.2g}", share=fields["share"]))
-    return [*lines, f"`rightfit own {shlex.quote(f'{count}x{gpu}')}`"]
+    at_home = content["place"] == "home"
+    command = f"`rightfit own {shlex.quote(f'{count}x{gpu}')}{' --place home' if at_home else ''}`"
+    return [*lines, *([_text("own_home", lang)] if at_home else []), command]
 
 
 def way_to_pay(sentence: str, catalog: Catalog) -> CheckResult | None:

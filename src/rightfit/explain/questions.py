@@ -23,6 +23,7 @@ from rightfit.explain.rule_lookup import find_rule, rule_answer, statement_answe
 from rightfit.explain.server_questions import able_question, server_question
 from rightfit.explain.statement_parts import clauses
 from rightfit.explain.topic_questions import topic_question
+from rightfit.explain.weight_questions import weight_question
 from rightfit.explain.yes_or_no import is_question
 from rightfit.facts.expressions import expression
 from rightfit.market.denials import turned
@@ -85,7 +86,8 @@ def asked_first(sentence: str, *, catalog: Catalog | None = None) -> CheckResult
 
     if not is_question(sentence):
         return None
-    return asked_so(sentence) or able_question(sentence, catalog or open_priced())
+    market = catalog or open_priced()
+    return asked_so(sentence) or weight_question(sentence, market) or able_question(sentence, market)
 
 
 def with_general(found: CheckResult | None) -> CheckResult | None:
@@ -104,6 +106,7 @@ def _answered(sentence: str, catalog: Catalog) -> CheckResult | None:
     return (
         largest_model(sentence, catalog)
         or asked_so(sentence)
+        or weight_question(sentence, catalog)
         or moving_price(sentence, catalog)
         or topic_question(sentence, catalog)
         or _looked_up(sentence, catalog)

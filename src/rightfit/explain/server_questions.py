@@ -267,6 +267,7 @@ def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog:
                     if small and (short := outcome_of(wishes, small, catalog=catalog)).fits is False
                     else []
                 )
+                told[lang] += _held_lines(wishes, found, lang) if wishes.get("task") == "serve" else []
                 told[lang].append(done_text(kind, found, answer, lang))
             break
         small = kind
@@ -281,13 +282,52 @@ def _able(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalog:
             for lang in LANGS if found is not None else ():
                 told[lang].append(_text("other_software", lang, done=done_text(kind, found, _way(found), lang)))
             wishes = usual
+        burst = _burstable_lines(kinds[-1], wishes, catalog) if outcome.fits is None else None
+        answer = burst[0] if burst else answer
         for lang in LANGS:
-            told[lang].insert(len(told[lang]) - (not answer and found is not None), outcome_text(outcome, lang))
+            why = burst[1][lang] if burst else outcome_text(outcome, lang)
+            told[lang].insert(len(told[lang]) - (not answer and outcome.fits is None and found is not None), why)
     if len(kinds) == 1:
         command = _command(wishes, kinds[0])
         for lang in LANGS:
             told[lang].append(command)
     return _result(sentence, name, told, {"": None, "no": "wrong"}.get(answer, "right"), answer)
+
+
+def _burstable_lines(kind: str, wishes: Mapping[str, Any], catalog: Catalog) -> tuple[str, dict[Lang, str]] | None:
+    """Whether a server whose CPUs run on credits holds a language model, and what that means; None
+    of any other server or model."""
+    from rightfit.explain.fit_claims import ROOMY, counted_weights, format_of
+
+    servers, name = catalog.servers(), kind.partition("/")[2]
+    weights = counted_weights(wishes) if _says("burstable", name) else None
+    if weights is None:
+        return None
+    row = catalog.server_rows[kind.partition("/")[0], name]
+    memory, is_held = float(servers.memory_bytes[row]), weights <= ROOMY * float(servers.memory_bytes[row])
+    told: dict[Lang, str] = {}
+    for lang in LANGS:
+        fields = {"server": name, "vcpus": f"{servers.vcpus[row]:g}", "memory": q.memory_text(memory), "weights": q.memory_text(weights)}
+        fields |= {"model": str(wishes["model"]), "format": format_of(wishes).upper() or _text("bits", lang)}
+        told[lang] = _text("burstable", lang, verdict=_text("burstable_tight" if is_held else "burstable_full", lang), **fields)
+    return "depends" if is_held else "no", told
+
+
+def _held_lines(wishes: Mapping[str, Any], found: Any, lang: Lang) -> list[str]:
+    """The weights of a service against the memory of its GPUs; where several hold what one does
+    not, what one holds in fewer bits."""
+    from rightfit.explain.fit_claims import ROOMY, counted_weights, format_of
+
+    weights, option = counted_weights(wishes), found.best
+    if weights is None or not option.num_accelerators:
+        return []
+    own = float(option.accelerator.memory_bytes)
+    fields = {"model": wishes["model"], "weights": q.memory_text(weights), "card": option.accelerator.name, "own": q.memory_text(own)}
+    fields |= {"format": format_of(wishes).upper() or _text("bits", lang), "all": q.memory_text(option.num_accelerators * own)}
+    if weights <= ROOMY * own or "quantization" in wishes:
+        return [_text("held", lang, count=f"{option.num_accelerators}", **fields)]
+    fewer = [q.memory_text(size) for bits in ("fp8", "awq") if (size := counted_weights({**wishes, "quantization": bits})) is not None]
+    return [_text("held_by_several", lang, fewer=" / ".join(fewer), **fields)]
 
 
 def _is_of(sentence: str, name: str, card: str, catalog: Catalog) -> CheckResult:
@@ -317,7 +357,45 @@ def _chosen(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalo
         told[lang].append(_text("chosen", lang, name=able[0][0]))
         told[lang] += [f"{name}: {done_text(kind, found, _way(found), lang)}" for name, kind, found in able]
         told[lang] += [_text("unable", lang, name=name) for name, _, found in done if found is None]
+    if (smaller := _on_one(wishes, able[0][1], able[0][2].best, catalog)) is not None:
+        for lang in LANGS:
+            told[lang].append(
+                _text("on_one", lang, done=done_text(f"{smaller.best.provider}/{smaller.best.instance_type}", smaller, "yes", lang))
+            )
     return _result(sentence, able[0][0], told)
+
+
+def _on_one(wishes: Mapping[str, Any], kind: str, chosen: Any, catalog: Catalog) -> Any:
+    """What does the job on one GPU of far less memory than those of the chosen server, at the same
+    cloud; None where it needs them."""
+    from rightfit.explain.fit_claims import least_bytes
+    from rightfit.explain.trials import best_for
+    from rightfit.planner.given import estimate_one
+    from rightfit.workload.model import Workload
+
+    need = least_bytes({"task": "serve", **wishes}, catalog)
+    cards = facts.accelerators()
+    had = chosen.num_accelerators * float(chosen.accelerator.memory_bytes)
+    if not need < _FAR * had:
+        return None
+    fitting = [name for name in set(catalog.servers().accelerator_name) - {""} if need <= _USABLE * cards[name].memory_bytes <= _FAR * had]
+    cloud = kind.partition("/")[0]
+    found = (
+        best_for({**wishes, "cloud": cloud, "gpu": ",".join(sorted(fitting)), "num_gpus": 1, "purchase": ("on-demand",)}, catalog)
+        if fitting
+        else None
+    )
+    if found is None:
+        return None
+    try:
+        return estimate_one(Workload(**wishes), on=f"{found.provider}/{found.instance_type}", catalog=catalog)
+    except RightfitError:
+        return None
+
+
+#: Share of the memory of a chosen server under which a job has no use for it, and of a GPU's memory
+#: that a job may take.
+_FAR, _USABLE = 0.5, 0.9
 
 
 def _weighed(named: Mapping[str, Sequence[int]], catalog: Catalog, lang: Lang) -> list[str]:

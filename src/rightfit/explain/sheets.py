@@ -280,6 +280,8 @@ TAKEN = (
     "assumed_smallest_card",
     "assumed_modules",
     "assumed_own_host",
+    "assumed_own_user",
+    "assumed_home_currency",
     "assumed_usual_model",
     "assumed_name_meant",
     "assumed_relative_model",
@@ -562,8 +564,11 @@ def _cheaper_below(plan: Plan, shown: Sequence[Option], voice: Voice, lang: Lang
     best, least = shown[0], min(shown, key=lambda one: one.cost.total_usd)
     saved = best.cost.total_usd - least.cost.total_usd
     if plan.workload.objective == "cost" and saved > LEAST_SAVING * best.cost.total_usd:
-        params = {"number": least.rank, "saved_share": saved / best.cost.total_usd, "below_cause": below_cause(least)}
-        yield voice.renderer(lang, currency=plan.workload.currency)(Reason("row_below", params))
+        params = {"number": least.rank, "saved_share": saved / best.cost.total_usd, "saved_usd": saved, "below_cause": below_cause(least)}
+        chances = [one.probability.get("fits") for one in (least, best)]
+        is_room = params["below_cause"] == "room" and None not in chances  # how much less sure decides whether it is worth it
+        params |= {"fits_share": chances[0], "first_share": chances[1]} if is_room else {}
+        yield voice.renderer(lang, currency=plan.workload.currency)(Reason("row_below_room" if is_room else "row_below", params))
 
 
 def first_options(plan: Plan, most: int) -> tuple[Option, ...]:

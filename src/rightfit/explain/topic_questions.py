@@ -21,7 +21,7 @@ from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.capacity import capacity_fields
-from rightfit.explain.claim_words import NAMED_SERVER
+from rightfit.explain.claim_words import NAMED_SERVER, cards_of
 from rightfit.explain.glossary import with_figures
 from rightfit.explain.messages import topic
 from rightfit.explain.yes_or_no import is_question
@@ -193,6 +193,8 @@ def _checkpoint(_: str, named: Mapping[str, Any], __: Catalog) -> _Fields | None
 _SYSTEM_BYTES = 60e9
 #: Checkpoints that are kept: the latest two and the one that is being written.
 _KEPT = 3
+#: Share of GPU memory that weights may take where a short context is to fit beside them.
+_USABLE = 0.85
 #: Tokens of a sequence where none are told.
 _USUAL_TOKENS = 8192.0
 
@@ -230,6 +232,57 @@ def _bound(_: str, named: Mapping[str, Any], __: Catalog) -> _Fields | None:
         link = texts["linked"].format(link=texts["pcie"].format(card=card.name)) if count > 1 and is_pcie else ""
         told[lang] = {"bound": reads + link, "model": str(named["model"]), "card": card.name}
     return told
+
+
+def _without_bf16(sentence: str, named: Mapping[str, Any], __: Catalog) -> _Fields | None:
+    """A card without BF16, and whether the model that is named fits on it in 16 or in 4 bits."""
+    cards = [name for _, names in cards_of(sentence) for name in names]
+    card = facts.accelerators()[cards[0]] if cards else None
+    if card is None or card.bf16_flops > 0.0:
+        return None
+    return {lang: {"card": card.name, "architecture": card.architecture, "fit": _fit_on(card, named, lang)} for lang in LANGS}
+
+
+def _linked(sentence: str, named: Mapping[str, Any], __: Catalog) -> _Fields:
+    """Whether the card of a question has NVLink, and whether its model fits on so many."""
+    cards = [name for _, names in cards_of(sentence) for name in names]
+    card = facts.accelerators()[cards[0]] if cards else None
+    text = topic("topic_questions")["bound"]["no_link"]
+    return {
+        lang: {
+            "link": text[lang].format(card=card.name) if card is not None and not card.nvlink_bandwidth else "",
+            "fit": _fit_on(card, named, lang) if card is not None else "",
+        }
+        for lang in LANGS
+    }
+
+
+def _fit_on(card: facts.Accelerator, named: Mapping[str, Any], lang: Lang) -> str:
+    """Whether the weights of the model that a question names fit on so many of a card, in 16 bits
+    or in 4; "" where it names none."""
+    from rightfit.explain.fit_claims import ROOMY, counted_weights
+
+    sizes = {bits: counted_weights({"model": named["model"], "quantization": bits}) for bits in ("fp16", "awq")} if "model" in named else {}
+    whole, small = sizes.get("fp16"), sizes.get("awq")
+    if not whole or not small:
+        return ""
+    memory = int(str(named.get("num_gpus") or 1)) * float(card.memory_bytes)
+    key = "roomy" if whole <= ROOMY * memory else "crowded" if small <= _USABLE * memory else "too_small"
+    text: str = topic("topic_questions")["bound"][key][lang]
+    return text.format(model=named["model"], memory=q.memory_text(memory), whole=q.memory_text(whole), small=q.memory_text(small))
+
+
+def _staged(sentence: str, _: Mapping[str, Any], catalog: Catalog) -> _Fields | None:
+    """The local disks of the servers that a question names."""
+    from rightfit.explain.server_questions import servers_named
+
+    disks, held = servers_named(sentence, catalog), catalog.servers().local_nvme_bytes
+    sizes = {name: max(float(held[row]) for row in rows) for name, rows in disks.items()}
+    text = topic("topic_questions")["bound"]["staged"]
+    return {
+        lang: {"staged": "".join(text[lang].format(server=name, disk=q.data_text(size)) for name, size in sizes.items() if size > 0.0)}
+        for lang in LANGS
+    }
 
 
 def _notices(sentence: str, named: Mapping[str, Any], _: Catalog) -> _Fields | None:
@@ -352,6 +405,9 @@ _FIELDS: Mapping[str, Callable[[str, Mapping[str, Any], Catalog], _Fields | None
     "cache": _cache,
     "capacity": capacity_fields,
     "checkpoint": _checkpoint,
+    "without_bf16": _without_bf16,
+    "staged": _staged,
+    "linked": _linked,
     "notices": _notices,
     "traffic": _traffic,
     "volumes": _volumes,

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 
 from rightfit.exports.buckets import BUCKET, place_of
 from rightfit.exports.job import Job
+from rightfit.exports.mirrors import mirrored_image
 from rightfit.exports.model_words import longest_start_s, spans_servers
 from rightfit.exports.quoting import comment, hcl, shell
 from rightfit.exports.stack import ExportStack, card_words, installs, launched, stack_of, stack_problem
@@ -179,7 +180,7 @@ def keep_file(job: Job, ground: Ground) -> dict[str, str]:
         *settings,
         "--volume",
         f"{CHECKPOINTS}:{CHECKPOINTS}",
-        image_named("rclone"),
+        mirrored_image(image_named("rclone"), job),  # before the files are packed
         "copy",
     )
     lines = "".join(f"{line}\n" for line in (*ground.credentials, *([f"export {' '.join(names)}"] if names else [])))

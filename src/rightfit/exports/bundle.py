@@ -95,7 +95,7 @@ def _variable(job: Job, name: str, about: str) -> str:
     given, found = dict(job.settings.given).get(name), found_by(job, name)
     before = f'{name}="${{{name}:-{in_quotes(given)}}}"\n' if given is not None else ""
     if found and not before:
-        before = f'export {name}="${{{name}:-$({found} 2>/dev/null)}}"\n'
+        before = f'export {name}="${{{name}:-$({{ {found}; }} 2>/dev/null)}}"\n'
     return f'{before}if [ -n "${{{name}:-}}" ]; then there "{name}"; else lacks {plainly(f"{name}: {about}")}; fi\n'
 
 

@@ -23,7 +23,7 @@ from rightfit.facts.engine_releases import (
     newest_release,
     release_for,
 )
-from rightfit.facts.engines import engine_class, published_format
+from rightfit.facts.engines import engine_class, makes, packed_copy, published_format
 from rightfit.facts.records import Accelerator
 from rightfit.facts.tables import says
 from rightfit.messages import Message
@@ -310,9 +310,6 @@ def is_half(job: Job) -> bool:
 
 BF16_CAPABILITY = 8.0
 WIDE = ("", "bf16", "fp16", "fp32")
-MADE_ON_LOADING = {"vllm": ("fp8", "int8", "nf4"), "sglang": ("fp8", "int8"), "tgi": ("fp8", "int8", "nf4")}
-"""Engine -> formats of weights that it makes of wide ones as it loads; all others are read as the
-repository holds them."""
 
 
 def is_stored(job: Job) -> bool:
@@ -325,9 +322,9 @@ def is_stored(job: Job) -> bool:
 def stored_problem(job: Job, engine: str) -> Message | str:
     """Why an engine cannot load the weights in the format of the plan ("" if it can)."""
     wanted = job.option.layout.weight_format.casefold()
-    if job.task not in SERVING_TASKS or wanted in WIDE or wanted in MADE_ON_LOADING.get(engine, ()) or is_stored(job) or own_folder(job):
+    if job.task not in SERVING_TASKS or wanted in WIDE or makes(engine, wanted) or is_stored(job) or own_folder(job):
         return ""
-    return Message("export.not_stored", model=job.model, format=wanted, engine=engine)
+    return Message("export.not_stored", model=job.model, format=wanted, engine=engine, copy=packed_copy(hub_id(job), wanted))
 
 
 #: What a request holds beside text.

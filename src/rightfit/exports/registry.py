@@ -13,6 +13,7 @@ from typing import Any
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.exports.job import Job
 from rightfit.exports.locks import locked_files
+from rightfit.exports.mirrors import mirrored_files
 from rightfit.exports.model_words import chip_of, columns_problem, limits_problem, revision_problem, size_problem
 from rightfit.facts.tables import says
 from rightfit.messages import Message
@@ -88,7 +89,7 @@ class Target:
         problem = self.problem(job)
         if problem:
             raise InputError(Message("export.not_expressed", target=self.name, problem=problem, instead=self.instead(job)), field="to")
-        return locked_files(self.write(job))
+        return mirrored_files(locked_files(self.write(job)), job)
 
     def instead(self, job: Job) -> Message | str:
         """What can be written in place of a job that the target cannot express: the first other

@@ -4,14 +4,12 @@ Slurm ...) start a stack; they never repeat one."""
 from __future__ import annotations
 
 import dataclasses
-import functools
-import tomllib
 from collections.abc import Mapping
-from typing import Any
 
 from rightfit.errors import InputError
 from rightfit.exports.job import SERVING_TASKS, Job
 from rightfit.exports.locks import lock_of, locked_files, locked_line
+from rightfit.exports.mirrors import mirrored_environment, mirrored_image
 from rightfit.exports.model_words import (
     diffusion_family,
     hub_id,
@@ -25,7 +23,6 @@ from rightfit.exports.model_words import (
 )
 from rightfit.exports.registry import Target, all_targets
 from rightfit.facts.devices import ANY, Build, Span, build_for
-from rightfit.facts.tables import read_text
 from rightfit.facts.trainers import tuning_methods
 from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
@@ -70,38 +67,6 @@ def requirements(build: Build, packages: tuple[str, ...]) -> str:
     """The same as a requirements file."""
     index = (f"--extra-index-url {build.index_url}",) if build.index_url else ()
     return "\n".join((*index, build.package, *packages)) + "\n"
-
-
-# ---- Mirrors of the hub, of the package index and of image registries, for servers of a country
-# from which those are slow or out of reach.
-
-DOCKER_HUB = "docker.io/"
-
-
-def mirrors_of(job: Job) -> Mapping[str, Any]:
-    """The mirrors of the country where the servers stand; empty where none are needed."""
-    found: Mapping[str, Any] = _mirrors().get(str(job.option.facts.get("country") or ""), {})
-    return found
-
-
-@functools.cache
-def _mirrors() -> Mapping[str, Any]:
-    return tomllib.loads(read_text("mirrors.toml"))
-
-
-def mirrored_image(image: str, job: Job) -> str:
-    """An image by the name that its mirror gives it."""
-    prefix = str(mirrors_of(job).get("image", ""))
-    if not prefix or image.startswith(prefix):
-        return image
-    first, _, rest = image.partition("/")
-    named = image if "." in first or ":" in first else DOCKER_HUB + image
-    return prefix + (named if rest else f"{DOCKER_HUB}library/{image}")
-
-
-def mirrored_environment(job: Job) -> dict[str, str]:
-    """Variables that the programs read."""
-    return {name: str(value) for name, value in mirrors_of(job).get("environment", {}).items()}
 
 
 ADAPTERS = ("lora", "qlora", "dora")
@@ -283,6 +248,19 @@ def installs(stack: ExportStack) -> tuple[str, ...]:
     return stack.beside if inside else tuple(line for line in stack.setup if line.startswith("pip "))
 
 
+def has_amd_cards(job: Job) -> bool:
+    """Whether the plan's cards are AMD's, which a container reaches through the devices of their
+    driver."""
+    return bool(job.gpus_per_node) and str(job.option.facts.get("vendor") or "") == "AMD"
+
+
+def driver_problem(job: Job, program: str, brings: tuple[str, ...]) -> Message | str:
+    """Why a launcher's own image of a server lacks the driver of the plan's cards ("" if it has it,
+    or rents at a seller that brings it)."""
+    provider = job.option.provider
+    return Message("export.no_amd_driver", program=program, provider=provider) if has_amd_cards(job) and provider not in brings else ""
+
+
 AMD_CARDS = ("--device", "/dev/kfd", "--device", "/dev/dri", "--group-add", "video", "--security-opt", "seccomp=unconfined")
 """Docker's words for AMD's cards, which are reached through the devices of their driver."""
 
@@ -291,7 +269,7 @@ def card_words(job: Job) -> tuple[str, ...]:
     """Docker's words that give a container the cards of its server; none without cards."""
     if not job.gpus_per_node:
         return ()
-    return AMD_CARDS if str(job.option.facts.get("vendor") or "") == "AMD" else ("--gpus", "all")
+    return AMD_CARDS if has_amd_cards(job) else ("--gpus", "all")
 
 
 def key_of(stack: ExportStack) -> str:

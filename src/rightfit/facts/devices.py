@@ -128,6 +128,12 @@ def match_accelerators(name: str) -> tuple[str, ...]:
     return tuple(found or filter(None, [named_by_driver(text)]))
 
 
+def labelled_as(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The labels under which a cloud rents these accelerators without naming them, by the figures
+    that it publishes: H20 is Alibaba's GPU H."""
+    return tuple(one.name for one in accelerators().values() if one.vendor == "undisclosed" and one.equivalent_to in names)
+
+
 _MEMORY_ALONE = re.compile(r"(?P<gib>\d{1,3})\s?gi?b(?P<more>\+)?")
 _SAME_MEMORY = 0.07
 """How far the memory of a card may be from the round number that it is called by: 22.5 GiB are sold
@@ -237,7 +243,7 @@ def trains_and_packs(name: str) -> tuple[bool, bool]:
 # ---- Released builds of PyTorch, TensorFlow and JAX: which of them runs on an accelerator, beside
 # which processors (facts/data/software_builds.csv).
 
-ARM_HOSTS = ("GH200", "GB200", "GB300", "T4G")
+ARM_HOSTS = ("GH200", "GB200", "GB300", "GB10", "T4G")
 """Accelerators that are only rented beside Arm processors."""
 Span = tuple[tuple[int, ...], tuple[int, ...]]
 ANY: Span = ((0,), (99,))
@@ -267,6 +273,12 @@ class Build:
         """The version as numbers, to compare."""
         return tuple(int(part) for part in self.version.split("."))
 
+    @property
+    def cuda(self) -> tuple[int, ...]:
+        """The release of CUDA as numbers; empty for others."""
+        name, _, version = self.platform.partition(" ")
+        return tuple(int(part) for part in version.split(".")) if name == "CUDA" else ()
+
 
 @functools.cache
 def builds() -> tuple[Build, ...]:
@@ -279,10 +291,13 @@ def builds() -> tuple[Build, ...]:
 
 def build_for(name: str, *, framework: str = "pytorch", span: Span = ANY) -> Build | None:
     """The preferred combination for an accelerator ("" is the processor) among the releases of a
-    span; None where none runs on it."""
-    vendor, kind = ("", "") if not name else _kind(name)
+    span; None where none runs on it. Kernels of an earlier card run on a later one of its
+    generation; compilers that a job calls as it runs (NVRTC, Triton's) know it from its first
+    CUDA on."""
+    vendor, kind, least = ("", "", ()) if not name else _kind(name)
     machine = machine_of(name)
     fitting = (build for build in builds() if (build.framework, build.vendor) == (framework, vendor) and machine in build.machine)
+    fitting = (build for build in fitting if build.cuda >= least or not build.cuda[1:])
     inside = (build for build in fitting if span[0] <= build.release <= span[1])
     return next((build for build in inside if not name or any(_runs(kind, served) for served in build.serves)), None)
 
@@ -305,13 +320,15 @@ def stands_for(card: Accelerator) -> Accelerator:
     return accelerators().get(card.equivalent_to, card)
 
 
-def _kind(name: str) -> tuple[str, str]:
-    """Vendor, and the compute capability or (AMD) architecture of an accelerator."""
+def _kind(name: str) -> tuple[str, str, tuple[int, ...]]:
+    """Vendor, the compute capability or (AMD) architecture, and the first CUDA of an
+    accelerator."""
     try:
         found = stands_for(accelerator(name))
     except RightfitError:
-        return "unknown", ""
-    return found.vendor, str(found.compute_capability or found.architecture.split(" ")[0])
+        return "unknown", "", ()
+    least = tuple(int(part) for part in filter(None, found.min_cuda.split(".")))
+    return found.vendor, str(found.compute_capability or found.architecture.split(" ")[0]), least
 
 
 def _runs(kind: str, served: str) -> bool:

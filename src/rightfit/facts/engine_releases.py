@@ -130,13 +130,15 @@ def knows(release: EngineRelease, known: ModelClass | None) -> bool:
 @dataclass(frozen=True, slots=True)
 class Image:
     """An image of a program of which one release is in use, for the cards of one vendor ("": for
-    servers without). `serves`: as that of EngineRelease."""
+    servers without). `serves`: as that of EngineRelease; `cuda`: of an engine that compiles kernels
+    as it starts, "" where it is not told."""
 
     name: str
     vendor: str
     machine: tuple[str, ...]
     serves: tuple[str, ...]
     version: str
+    cuda: str
     image: str
     as_of: str
     source: str
@@ -150,6 +152,12 @@ def images(name: str) -> tuple[Image, ...]:
         for row in table("images")
         if row["name"] == name
     )
+
+
+@functools.cache
+def every_image() -> frozenset[str]:
+    """All images of engines and other programs."""
+    return frozenset({*(row["image"] for row in table("images")), *(one.image for one in releases())})
 
 
 def image_for(name: str, card: str = "", *, machine: str = "") -> Image | None:
@@ -169,11 +177,13 @@ def image_named(name: str) -> str:
 
 
 def runs_on(release: EngineRelease | Image, card: Accelerator) -> bool:
-    """Whether a release has code for a card, beside the processors that it is rented with."""
+    """Whether a release has code for a card, and a CUDA that knows it, beside the processors that
+    it is rented with."""
     if card.vendor != release.vendor or machine_of(card.name) not in release.machine:
         return False
     if card.vendor == "NVIDIA":
-        return numbers(str(card.compute_capability or "0")) >= numbers(release.serves[0])
+        knows_card = not release.cuda or numbers(release.cuda) >= numbers(card.min_cuda)
+        return knows_card and numbers(str(card.compute_capability or "0")) >= numbers(release.serves[0])
     return card.architecture.split(" ")[0] in release.serves
 
 

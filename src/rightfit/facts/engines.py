@@ -193,6 +193,37 @@ def cache_bytes(name: str) -> float | None:
     return next((size for word, size in sizes.items() if word in name), 2.0) if name else None
 
 
+@functools.cache
+def _served_formats() -> Mapping[str, Mapping[str, str]]:
+    return {row["name"]: row for row in table("serving_formats")}
+
+
+def makes(engine: str, name: str) -> bool:
+    """Whether an engine makes weights of a format of wide ones as it loads (`made_by` of
+    serving_formats.csv); it reads all others as a repository holds them."""
+    row = _served_formats().get(name.casefold(), {})
+    return engine.casefold() in row.get("made_by", "").casefold().split("|")
+
+
+def starts_from_wide(engine: str, name: str) -> bool:
+    """Whether an engine serves a repository of 16-bit weights in a format. GGUF is a file of its
+    own: which one is asked when it is exported."""
+    return name.startswith(("gguf", "bf16", "fp16", "fp32")) or makes(engine, name)
+
+
+@functools.cache
+def _repositories() -> Mapping[str, str]:
+    return {row["repository"].casefold(): row["repository"] for row in table("chat_templates")}
+
+
+def packed_copy(repository: str, name: str) -> str:
+    """The repository that holds a model's weights in a format, by the form of its name; where none
+    is known that form alone."""
+    suffix = _served_formats().get(name.casefold(), {}).get("copies", "")
+    known = _repositories().get(f"{repository}{suffix}".casefold(), "")
+    return known if known and suffix and published_format(known) == name.casefold() else f"OWNER/NAME{suffix}"
+
+
 @functools.lru_cache(maxsize=1024)
 def published_format(model: str) -> str:
     """The format of fewer than 16 bits in which a model was published itself; empty for most."""

@@ -53,7 +53,7 @@ class PriceList:
 
     def rows(self) -> list[dict[str, Any]]:
         """One dict an offer."""
-        rows = [self.offers.row(index) for index in range(len(self.offers))]
+        rows = [self.offers.row(index) | self._gpus(index) for index in range(len(self.offers))]
         if self.expected is not None:
             bounds = self.expected.usd_per_h[:, None] * self.expected.factors[:, :2]
             for at, (row, (low, high)) in enumerate(zip(rows, bounds.tolist(), strict=True)):
@@ -64,6 +64,13 @@ class PriceList:
                     "is_beyond_knowledge": bool(self.expected.is_beyond[at]),
                 }
         return rows
+
+    def _gpus(self, index: int) -> dict[str, Any]:
+        """The accelerators of the server of an offer, and what one of them costs."""
+        servers, server = self.offers.servers, int(self.offers.server_index[index])
+        count = float(servers.num_accelerators[server])
+        each = float(self.offers.price_usd_per_h[index]) / count if count else None
+        return {"num_accelerators": count, "accelerator_name": servers.accelerator_name[server], "price_per_gpu_usd_per_h": each}
 
 
 @dataclass(frozen=True, slots=True)

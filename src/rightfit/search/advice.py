@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.facts.devices import is_unreleased
+from rightfit.facts.devices import is_unreleased, stands_for
 from rightfit.facts.engine_releases import is_served
 from rightfit.market import names
 from rightfit.market.offers import NO_PRICE, RETIRED, events_of, today
 from rightfit.market.sellers import ON_DEMAND, is_seldom_free, most_at_once, none_free, starts, tier_of
-from rightfit.physics.columns import Array
+from rightfit.physics.columns import Array, once
 from rightfit.search import sense
 from rightfit.search.answer import Assumption, Option, Reason, Section
 from rightfit.search.constraints import SearchResult
@@ -175,7 +175,7 @@ def unpriced(search_result: SearchResult) -> tuple[Reason, ...]:
 def _priced(search_result: SearchResult, clouds: set[str]) -> set[str]:
     """Accelerators that have a price at one of the clouds."""
     offers, servers = search_result.market.offers, search_result.market.offers.servers
-    rows = np.unique(offers.server_index).tolist()
+    rows = once(offers.server_index).tolist()
     return {servers.accelerator_name[row] for row in rows if not clouds or servers.provider[row] in clouds}
 
 
@@ -498,7 +498,13 @@ def market_warnings(option: Option, *, by_engine: bool = False) -> list[Reason]:
     if option.facts.get("arch") == sense.ARM:
         found.append(Reason("arm_builds", {}))
     if card and (device := facts.accelerators().get(card)) and device.vendor not in sense.CALIBRATED:
-        found.append(Reason("not_nvidia", {"accelerator": card}))
+        known = stands_for(device)
+        is_hidden = known is not device and known.vendor in sense.CALIBRATED  # a label of the cloud's
+        found.append(
+            Reason("hidden_chip", {"accelerator": card, "equivalent": known.name})
+            if is_hidden
+            else Reason("not_nvidia", {"accelerator": card})
+        )
     if is_unreleased(card) and not (by_engine and is_served(card)):
         found.append(Reason("no_release", {"accelerator": option.accelerator.name}))
     if is_large_order(option):

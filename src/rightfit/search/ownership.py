@@ -13,7 +13,7 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.errors import InputError, QuantityError, UnknownNameError
-from rightfit.estimation.ownership import MODULES_PER_SERVER, OwnServer, can_be_bought, own_server
+from rightfit.estimation.ownership import MODULES_PER_SERVER, OwnServer, can_be_bought, card_prices, own_server
 from rightfit.market.offers import PURCHASES
 from rightfit.messages import Message, at_place
 from rightfit.records import dataclass
@@ -171,15 +171,39 @@ def own_section(plan: Plan, catalog: Catalog, given: Mapping[str, Any] | None = 
     best = plan.best
     if best is None or not best.accelerator.name or best.accelerator.count_per_node < 1:
         return None
-    if not can_be_bought(best.accelerator.name) and "capex_usd" not in (given or {}):
+    if not can_be_bought(best.accelerator.name) and not _for_one_person(plan, best) and "capex_usd" not in (given or {}):
         return Section("own", {"accelerator": best.accelerator.name}, (Reason("own_unsold", {"accelerator": best.accelerator.name}),))
-    server = own_server(best.accelerator.name, best.accelerator.count_per_node, given)
+    one = _for_one_person(plan, best)
+    if one:  # a desktop that is switched on for these hours
+        given = {"utilisation": plan.workload.office_hours / HOURS_PER_MONTH, **(given or {})} if plan.workload.office_hours else given
+        server = own_server(one, 1, given, place="home")
+    else:
+        server = own_server(best.accelerator.name, best.accelerator.count_per_node, given)
     chosen = rent_of(server, _offer_of(best), best.cost.hourly_usd / max(best.nodes, 1))
     against = (chosen, *(rent for rent in rents(catalog, server, cloud=best.provider) if rent.purchase != best.purchase))
     job = own_job(best, server, is_service=plan.workload.task == "serve", office_hours=plan.workload.office_hours)
     reasons = own_reasons(server, against)
     content = {**own_content(server, against), "servers": best.nodes, "job": job}
     return Section("own", content, (reasons[0], Reason("own_job", job), *reasons[1:]))
+
+
+def _for_one_person(plan: Plan, best: Option) -> str:
+    """The cheapest card that somebody who works alone would buy for a service of one GPU: one with
+    the memory that it needs and 16 bit arithmetic of today; "" for any other plan."""
+    wish = plan.workload
+    if wish.task != "serve" or wish.users != 1 or wish.office_hours is None or best.num_accelerators != 1:
+        return ""
+    need = best.estimate["peak_memory_bytes"].mid / _USABLE_SHARE
+    fitting = [
+        (price, name)
+        for name, price in card_prices().items()
+        if facts.accelerators()[name].memory_bytes >= need and facts.accelerators()[name].bf16_flops > 0.0
+    ]
+    return min(fitting)[1] if fitting else ""
+
+
+#: Share of a card's memory that a job takes, so that the screen and a larger picture have room.
+_USABLE_SHARE = 0.8
 
 
 def _offer_of(best: Option) -> dict[str, Any]:

@@ -126,8 +126,8 @@ def test_vllm_is_told_what_it_can_do_and_refuses_the_rest() -> None:
     assert "--enable-lora --max-loras 4 --max-lora-rank 16" in words
     blocks = int(words.split('"num_cpu_blocks": ')[1].split("}")[0])
     assert blocks == 0.5 * 16000 * 120 / 16
-    assert "an EAGLE head" in str(llm_servers.problem(job(speculative="eagle3")))
-    assert "make one with --kv-offload host" in str(llm_servers.problem(job(kv_offload="ssd")))
+    assert "an EAGLE head" in str(llm_servers.VLLM.problem(job(speculative="eagle3")))
+    assert "make one with --kv-offload host" in str(llm_servers.VLLM.problem(job(kv_offload="ssd")))
 
 
 def test_other_files_refuse_in_one_line() -> None:

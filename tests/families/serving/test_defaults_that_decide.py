@@ -9,6 +9,7 @@ import pytest
 
 import rightfit
 from rightfit.explain.sheets import HARMLESS, short_sheet
+from rightfit.facts.engines import starts_from_wide
 from rightfit.messages import Lang
 from rightfit.search.answer import Plan
 from rightfit.search.service.limits import DECIDES
@@ -81,6 +82,19 @@ def test_fewer_bits_come_first_where_one_would_take_them(wish: dict[str, Any], c
     assert taken[0].value == plan.best.layout.weight_format
     assert plan.best.cost.total_usd < whole.best.cost.total_usd
     assert f"quantization = {taken[0].value}" in screen(plan, "en")
+
+
+@pytest.mark.parametrize("gpu", ["GH200", "L40S"])
+def test_of_fewer_bits_at_one_price_those_lead_that_start_as_they_stand(gpu: str) -> None:
+    """On GH200 FP8 and AWQ cost the same, and an engine makes only the first of the checkpoint."""
+    plan = planned(model="meta-llama/Llama-3.1-70B-Instruct", gpu=gpu, rate="1/s")
+    assert plan.best is not None
+    narrow = planned(model="meta-llama/Llama-3.1-70B-Instruct", gpu=gpu, rate="1/s", quantization="awq").best
+    assert narrow is not None
+    if narrow.cost.total_usd > 0.9 * plan.best.cost.total_usd:
+        assert starts_from_wide(plan.best.layout.engine, plan.best.layout.weight_format)
+        assert "serve_not_stored" not in {one.key for one in plan.best.warnings}
+    assert "serve_not_stored" in {one.key for one in narrow.warnings}
 
 
 def test_who_says_the_format_gets_it() -> None:

@@ -18,10 +18,11 @@ from rightfit.cli.output import Answer, Format, View, emit, listing, note, open_
 from rightfit.cli.parameters import is_added
 from rightfit.errors import InputError
 from rightfit.explain.messages import label
-from rightfit.explain.quantities import Column, Table, price_remark, server_status
+from rightfit.explain.quantities import Column, Table, price_remark, purchase_text, server_status
 from rightfit.messages import Lang, Message
 
 if TYPE_CHECKING:
+    from rightfit.market.market import PriceList
     from rightfit.market.verdicts import CheckResult
 
 
@@ -126,13 +127,16 @@ _SERVER_COLUMNS = (
 _PRICE_COLUMNS = (
     Column("provider"),
     Column("instance_type", flexible=True),
+    Column("gpus", flexible=True),
     Column("region", flexible=True),
     Column("purchase", flexible=True),
     Column("price_usd_per_h", hourly, right=True),
+    Column("price_per_gpu_usd_per_h", hourly, right=True),
     Column("as_of"),
     Column("expected", right=True, drop=2),
     Column("remark", drop=1),
 )
+_GPU_COLUMNS = {"gpus", "price_per_gpu_usd_per_h"}
 
 
 def _expected_range(record: Mapping[str, Any], lang: Lang) -> str:
@@ -248,7 +252,9 @@ def prices(
     *,
     view: View,
 ) -> None:
-    """Prices per hour for the whole server, cheapest first, each with its date.
+    """Prices per hour for the whole server and per GPU, cheapest first, each with its date.
+
+    A long list shows the cheapest of each provider and pricing model; --top 0 shows all.
 
     Example: rightfit prices g5.xlarge --purchase spot
 
@@ -279,19 +285,34 @@ def prices(
     if history:
         listing_of_history(lookup.price_history(_joined(query), **chosen, catalog=open_market(view)), view)
         return
+    is_long_list = not (view.is_machine or view.top is not None)
     asked: dict[str, Any] = {"limit": view.limit(default=20), "catalog": open_market(view)}
-    found = lookup.prices(_joined(query), **chosen, **asked)
+
+    def find(words: str, filters: Mapping[str, Any]) -> PriceList:
+        nonlocal is_long_list
+        is_long_list = is_long_list and not filters["cloud"]  # of one provider one looks for a place or a server
+        return lookup.prices(words, **filters, each_seller_above=20 if is_long_list else None, **asked)
+
+    found = find(_joined(query), chosen)
     if not found.total and (said := _filters_said(_joined(query), chosen)):
         note(label("status", "same_as", view.lang, command=shlex.join(["rightfit", "prices", *_as_options(said)])), view)
-        found = lookup.prices("", **{**chosen, **said}, **asked)
-    columns = (*_PRICE_COLUMNS, Column("source", flexible=True)) if view.verbose else _PRICE_COLUMNS
+        found = find("", {**chosen, **said})
     records = found.rows()
-    shown = (
-        records
-        if view.is_machine
-        else [{**record, "remark": price_remark(record, view.lang), "expected": _expected_range(record, view.lang)} for record in records]
-    )
-    listing(shown, Table(columns, []), view, total=found.total)
+    has_gpus = any(record["num_accelerators"] for record in records)
+    left_out = (set() if has_gpus else _GPU_COLUMNS) | ({"region"} if is_long_list and found.total > len(records) else set())
+    columns = [column for column in _PRICE_COLUMNS if column.key not in left_out]
+    columns += [Column("source", flexible=True)] if view.verbose else []
+    shown = records if view.is_machine else [_price_record(record, view.lang) for record in records]
+    listing(shown, Table(columns, []), view, total=found.total, more="more_sellers" if is_long_list else "more")
+    if old := sum(record["is_beyond_knowledge"] for record in records):
+        note(label("prices", "old", view.lang, count=old), view)
+
+
+def _price_record(record: Mapping[str, Any], lang: Lang) -> dict[str, Any]:
+    """A price as people read it."""
+    count, name = record["num_accelerators"], record["accelerator_name"]
+    words = {"purchase": purchase_text(record["purchase"], lang), "gpus": f"{count:.3g}x {name}" if count else ""}
+    return {**record, **words, "remark": price_remark(record, lang), "expected": _expected_range(record, lang)}
 
 
 def _filters_said(query: str, chosen: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
@@ -402,12 +423,11 @@ def _flat(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _verdict(result: Mapping[str, Any], view: View) -> str:
     """One claim in two to four lines."""
-    from rightfit.explain.rule_lookup import verdict_words
+    from rightfit.explain.rule_lookup import headed, verdict_words
 
     query = str(result["query"])
     words = verdict_words(query, kind=result["kind"], exists=result["exists"], claim=result["claim"], known=result["facts"], lang=view.lang)
-    head = ("：" if view.lang == "zh" else ": ").join(filter(None, [query, words]))
-    lines = [head, *(f"  {line}" for line in result["explanation"].splitlines())]
+    lines = [headed(query, words, view.lang), *(f"  {line}" for line in result["explanation"].splitlines())]
     if result["nearest"] and result["nearest"][0] not in result["explanation"] + result["query"]:
         lines.append("  " + label("check", "nearest", view.lang, names=", ".join(result["nearest"])))
     return "\n".join(lines)
@@ -498,6 +518,17 @@ Count = Annotated[int | None, option("--count", help="GPUs per machine.", metava
 Task = Annotated[str, option("--task", help="serve or finetune (default: both).", metavar="WORD")]
 
 
+def _is_model(text: str) -> bool:
+    """Whether a text names a model."""
+    from rightfit import facts
+    from rightfit.errors import RightfitError
+
+    try:
+        return bool(facts.model(text))
+    except RightfitError:
+        return False
+
+
 def fit(cards: Cards, count: Count = None, task: Task = "", *, view: View) -> None:
     """Show which models fit on your GPU, for serving and each fine-tuning method, at typical
     lengths and without offloading.
@@ -509,7 +540,12 @@ def fit(cards: Cards, count: Count = None, task: Task = "", *, view: View) -> No
     from rightfit import api
     from rightfit.explain.listings import fit_parts
 
-    found = api.fit(cards, count=count, task=task, catalog=open_market(view))
+    try:
+        found = api.fit(cards, count=count, task=task, catalog=open_market(view))
+    except InputError as error:
+        if error.field != "have" or not _is_model(cards):
+            raise
+        raise InputError(Message("cli.fit_of_model", text=cards), field="gpu") from None
     records = [dataclasses.asdict(one) for one in found]
     machines = [list(fits) for _, fits in itertools.groupby(found, key=lambda one: (one.gpu, one.count))]
     parts = [part for fits in machines for part in (*fit_parts(fits, view.lang), label("fit", "note", view.lang))]

@@ -18,7 +18,7 @@ from rightfit.messages import Lang
 
 if TYPE_CHECKING:
     from rightfit.market import Catalog
-    from rightfit.search.answer import Plan, Reason
+    from rightfit.search.answer import Option, Plan, Reason
     from rightfit.workload import Workload
 
 
@@ -53,12 +53,43 @@ def able_lines(plan: Plan, lang: Lang, catalog: Catalog) -> list[str]:
     if best.purchase != "owned" and not chances and not wish.gpu and wish.num_gpus is None:
         return []
     chance = min(chances, default=1.0)
-    way = way_text(best, lang) + offload_words(best, lang)
+    lean = _by_pieces(plan, best, catalog)
+    way = way_text(best, lang) + (_lean_text(lean, lang) if lean is not None else offload_words(best, lang))
     return [worded("able_likely" if chance < _SURE else "able_yes", lang, way=way, chance=q.percent_text(chance))]
 
 
 def _period(wish: Workload, lang: Lang) -> str:
     return worded("a_month", lang) if wish.task == "serve" else ""
+
+
+#: A stack that computes the loss in pieces, so that the logits are never stored whole.
+_BY_PIECES = "unsloth"
+
+
+def _by_pieces(plan: Plan, best: Option, catalog: Catalog) -> Option | None:
+    """Fine-tuning by adapters on the same GPUs without what the host lends, by a stack that stores
+    no logits; None where nobody needs it, a stack is named, or it does not do it either."""
+    from rightfit.planner.plan import plan as plan_again
+    from rightfit.search.ownership import PLACE_WORDS, read_machine, with_machine
+
+    wish = plan.workload
+    is_offloaded = getattr(best.layout, "offload", "none") not in ("", "none")
+    if not is_offloaded or wish.method not in ("lora", "qlora") or wish.framework:
+        return None
+    if best.purchase == "owned":
+        place = f"@{best.region}" if best.region in PLACE_WORDS.values() else ""
+        catalog = with_machine(catalog, read_machine(f"{best.num_accelerators}x{best.accelerator.name}{place}"))
+    try:
+        found = plan_again(wish.with_changes(framework=_BY_PIECES), catalog=catalog, top=1).best
+    except RightfitError:
+        return None
+    is_same = found is not None and (found.provider, found.instance_type) == (best.provider, best.instance_type)
+    return found if is_same and found is not None and found.layout.offload in ("", "none") else None
+
+
+def _lean_text(lean: Option, lang: Lang) -> str:
+    fields = {"time": q.duration_text(lean.estimate["total_time_s"].mid, lang), "framework": _BY_PIECES}
+    return worded("lean", lang, memory=q.memory_text(lean.estimate["peak_memory_bytes"].mid), **fields)
 
 
 def _is_offered(wish: Workload, catalog: Catalog) -> bool:

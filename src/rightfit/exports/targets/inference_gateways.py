@@ -27,7 +27,7 @@ from rightfit.exports.kubernetes_words import WEIGHTS as WEIGHTS_FOLDER
 from rightfit.exports.model_words import PORT, hub_id, image_of, servers_of_replica, spans_servers, wrong_engine
 from rightfit.exports.quoting import given, to_yaml
 from rightfit.exports.registry import Files, Target
-from rightfit.exports.stack import mirrored_image, stack_of, stack_problem
+from rightfit.exports.stack import stack_of, stack_problem
 from rightfit.exports.targets import clusters, kubernetes, llm_servers
 from rightfit.exports.waiting import ready_files
 from rightfit.facts.engine_releases import image_named
@@ -178,7 +178,7 @@ def _main(job: Job, **more: Any) -> dict[str, Any]:
     stack = dataclasses.replace(stack_of(one_replica(job)), secrets=("HF_TOKEN",))
     return given(
         name=MAIN,
-        image=mirrored_image(image_of(DYNAMO_PROGRAM, job), job),
+        image=image_of(DYNAMO_PROGRAM, job),
         env=environment(job, stack),
         volumeMounts=[{"name": "weights", "mountPath": WEIGHTS_FOLDER}],
         securityContext={"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
@@ -191,7 +191,7 @@ def component(job: Job, role: str, replicas: int, main: dict[str, Any], **more: 
     place = placement(job) if role == "worker" else {}
     room = {
         "name": "room",
-        "image": mirrored_image(image_named("busybox"), job),
+        "image": image_named("busybox"),
         "command": ["chmod", "1777", WEIGHTS_FOLDER],  # the image's own user is not root, and the node's folder is root's
         "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "64Mi"}},
         "volumeMounts": main["volumeMounts"],

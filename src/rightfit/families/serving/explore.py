@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rightfit import facts
 from rightfit.errors import ContradictionError
-from rightfit.facts.engines import find_device, published_format
+from rightfit.facts.engines import find_device, published_format, starts_from_wide
 from rightfit.facts.machines import processor_kind
 from rightfit.facts.records import Accelerator
 from rightfit.families.registry import explored
@@ -21,7 +21,7 @@ from rightfit.families.serving.wish import read_token_wish
 from rightfit.market.offers import codes_of
 from rightfit.messages import Message
 from rightfit.physics import serving_columns
-from rightfit.physics.columns import Array
+from rightfit.physics.columns import Array, once
 from rightfit.recent import Recent
 from rightfit.search.answer import Assumption, Option, Reason
 from rightfit.search.constraints import accelerators_of
@@ -239,6 +239,9 @@ def packed_first(found: ServingResult, workload: Workload, catalog: Catalog) -> 
         return found
     freed = second_look(explore_tokens(read_token_wish(workload.with_changes(quantization="any")), catalog))
     packed_usd, at, place = _first(freed, only=_HARMLESS)
+    ready_usd, *ready = _first(freed, only=_HARMLESS, ready=True)
+    if ready_usd * (1.0 - SAVING_WORTH_SAYING) <= packed_usd:  # what starts as it stands before what must be found first
+        packed_usd, (at, place) = ready_usd, ready
     if not np.isfinite(packed_usd) and not np.isfinite(usd):
         return freed if _least_over(freed) < _least_over(found) else found  # what would do is asked of the cheaper format
     if packed_usd > usd * (1.0 - SAVING_WORTH_SAYING):
@@ -257,11 +260,20 @@ def packed_first(found: ServingResult, workload: Workload, catalog: Catalog) -> 
     return dataclasses.replace(packed, wish=dataclasses.replace(packed.wish, assumptions=taken))
 
 
-def _first(found: ServingResult, *, only: tuple[str, ...] = ()) -> tuple[float, int, int]:
+def _first(found: ServingResult, *, only: tuple[str, ...] = (), ready: bool = False) -> tuple[float, int, int]:
     """What the first row of a ranking counts as [USD], its offer and column; infinite where there
-    is none. `only`: of formats whose loss is one of these."""
-    rows = [format_rows().get(name.partition("/")[0]) for name in found.formats]
-    is_taken = np.array([not only or row is None or row["quality"] in only for row in rows], dtype=np.bool_)
+    is none. `only`: of formats whose loss is one of these; `ready`: of those that an engine makes
+    as it loads."""
+    names = [name.partition("/")[0] for name in found.formats]
+    rows = [format_rows().get(name) for name in names]
+    made = {stack.format for stack in found.space.stack if starts_from_wide(stack.name, stack.format)}
+    is_taken = np.array(
+        [
+            (not only or row is None or row["quality"] in only) and (not ready or row is None or name in made)
+            for name, row in zip(names, rows, strict=True)
+        ],
+        dtype=np.bool_,
+    )
     row = first_row(found, (found.bits == 0) & is_taken[None, :])
     if row is None:
         return float("inf"), 0, 0
@@ -304,7 +316,7 @@ def explore_tokens(wish: ServingRequest, catalog: Catalog, *, market: Market | N
     with_cpus = market is not None or suits_cpus(wish, stacks, wanted)
     market = market or token_market(catalog, wanted, with_cpus=with_cpus, least_bytes=least_bytes(wish, stacks))
     servers = market.offers.servers
-    processors = cpu_machines(servers, np.unique(market.offers.server_index), wish, stacks, every=every_cpu) if with_cpus else {}
+    processors = cpu_machines(servers, once(market.offers.server_index), wish, stacks, every=every_cpu) if with_cpus else {}
     fleet = shared_fleet(serving_fleet(servers, stacks, processors=processors), workload, servers, lambda other: explored(other, catalog))
     space = build_serving_space(servers, fleet, wish)
     times = token_times(space)

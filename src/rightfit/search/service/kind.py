@@ -10,7 +10,8 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.facts.engine_releases import model_class, numbers, release_for
-from rightfit.facts.engines import published_format
+from rightfit.facts.engines import packed_copy, published_format, starts_from_wide
+from rightfit.physics.columns import once
 from rightfit.search.advice import BELOW, below_cause, below_of, headline_key
 from rightfit.search.answer import Assumption, Counts, Option, Reason, Section
 from rightfit.search.bill import money_parts
@@ -59,10 +60,6 @@ if TYPE_CHECKING:
 HEADLINES = {"cost": "serve_cheapest", "time": "serve_fastest", "balanced": "serve_balanced"}
 BATCH_HEADLINES = {"cost": "cheapest", "time": "fastest", "balanced": "balanced"}
 CALIBRATED = ("volta", "turing", "ampere-hbm", "ampere-gddr", "ada", "hopper", "blackwell-hbm", "blackwell-gddr", "cdna3", "cpu", "cpu-amx")
-
-
-#: Engines that make no int4 weights of wide ones as they load.
-READ_AS_STORED = ("vllm", "sglang", "tgi", "lmdeploy", "tensorrt-llm")
 
 
 def with_serving_reasons(search_result: ServingResult, options: Sequence[Option]) -> tuple[Option, ...]:
@@ -213,8 +210,9 @@ def _warnings(option: Option, published: str, repository: str = "") -> tuple[Rea
                 "serve_quality", {"format": row["name"], "quality": row["quality"], "evidence": row["evidence"], "source": row["source"]}
             )
         )
-        if layout.weight_format.startswith("int4") and layout.engine.casefold() in READ_AS_STORED:
-            reasons.append(Reason("serve_not_stored", {"format": row["name"], "engine": layout.engine}))
+        if not starts_from_wide(layout.engine, row["name"]):
+            copy = packed_copy(repository, row["name"])
+            reasons.append(Reason("serve_not_stored", {"format": row["name"], "engine": layout.engine, "copy": copy}))
         if known_quality := published_quality(repository, layout.weight_format):
             reasons.append(Reason("serve_quality_published", known_quality))
     if isinstance(layout, ServingLayout) and layout.kv_format == "fp8":
@@ -427,7 +425,7 @@ def spread_over(front: Sequence[Row], most: int) -> list[Row]:
     that are not options are those of the quick law."""
     if len(front) <= most:
         return list(front)
-    return [front[at] for at in np.unique(np.linspace(0, len(front) - 1, most).round().astype(int)).tolist()]
+    return [front[at] for at in once(np.linspace(0, len(front) - 1, most).round().astype(int)).tolist()]
 
 
 def serving_assumptions(search_result: ServingResult) -> tuple[Assumption, ...]:

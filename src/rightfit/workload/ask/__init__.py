@@ -239,10 +239,12 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     settle_per_time(sentence, task)
     if task == "serve" and sentence.is_post:
         settle_things_a_day(sentence)
-    is_own = sentence.own_machine or any(one.option == "framework" and one.words.casefold() == "ollama" for one in sentence.readings)
-    if task == "serve" and is_own and not (sentence.has("users") or sentence.has("rate")):
+    tool = grammar.PERSONAL_TOOL.search(sentence.whole)  # its window is open before one person
+    if task == "serve" and (sentence.own_machine or tool) and not (sentence.has("users") or sentence.has("rate")):
         inferred.append(Reading("users", "1", ""))
-        sentence.assumed.append(Message("workload.assumed_own_use"))
+        sentence.assumed.append(Message("workload.assumed_one_person", tool=tool[0]) if tool else Message("workload.assumed_own_use"))
+        if tool and grammar.PICTURE_TOOL.search(tool[0]) and not sentence.has("latency"):
+            inferred.append(Reading("latency", "1min", ""))
     inferred += assume_small(sentence, task)
     drop_impossible(sentence)
     settle_sizes(sentence)

@@ -64,6 +64,7 @@ def settle_purchase(sentence: Sentence) -> None:
     sentence.assumed.append(Message("workload.assumed_purchase", words=money[0].words))
 
 
+_LIGHT = r"(?<![A-Za-z]){light_load}(?![a-z])"
 _LEAST = r"(?<![A-Za-z]){least_runs}(?![a-z])|{least_runs}(?<=[一-鿿])"
 _LABELS = r"(?<![A-Za-z]){labels}(?![a-z])|{labels}(?<=[一-鿿])"
 _SHORT, _SHORT_TEXT = r"(?<![A-Za-z]){short_prompt}(?![a-z])", r"(?<![A-Za-z]){short_text}(?![a-z])"
@@ -80,6 +81,11 @@ def assume_small(sentence: Sentence, task: str) -> list[Reading]:
             sentence.assumed.append(Message("workload.assumed_least"))
         for again in list(_shape(_LEAST).finditer(sentence.text)):
             sentence.blank(*again.span())
+    if task == "serve" and (light := _shape(_LIGHT).search(sentence.text)) is not None:
+        if not (sentence.has("users") or sentence.has("rate")):
+            found.append(Reading("rate", f"{planning['light_requests_per_min']:g}/min", light[0]))
+            sentence.assumed.append(Message("workload.assumed_light", words=light[0], count=f"{planning['light_requests_per_min']:g}"))
+        sentence.blank(*light.span())
     if task not in ("serve", "batch") or sentence.has("image_size"):
         return found
     short = _shape(_SHORT).search(sentence.text)

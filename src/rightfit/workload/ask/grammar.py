@@ -310,6 +310,8 @@ NO_ADJECTIVES = frozenset(listed("no_adjective", "fillers"))
 KIND_OF_WORK = pattern(listed("kind_of_work", "names"))
 """Kinds of models: none of them is a checkpoint."""
 NOTHING_ASKED = tables.shape("names", r"(?<![A-Za-z]){nothing_asked}(?:(?<=[一-鿿])|(?![a-z]))", ignore_case=True)
+PERSONAL_TOOL = shape(r"{personal_tool}|{picture_tool}")
+PICTURE_TOOL = shape(r"{picture_tool}")
 NO_SERVICE = tables.shape("names", r"{no_service}")
 KINDS_OF_DOMAIN = tables.senses("names", "domain")
 KINDS_OF_DATA = {word.word: word.meaning for word in tables.words("names", "kind_of_work")}

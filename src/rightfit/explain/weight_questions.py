@@ -1,0 +1,213 @@
+"""Whether weights fit in GPU memory that a question names: of several models at once ("qwen2.5:7b
+and SDXL on one T4"), of one model in several formats ("Q8_0 or Q4_K_M on 8 GB"), of several models
+to choose from, or of a tag of Ollama, which is in 4 bits.
+
+Words and texts are data (data/weight_questions.toml).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rightfit import facts
+from rightfit.errors import RightfitError
+from rightfit.explain import quantities as q
+from rightfit.explain.claim_words import cards_of
+from rightfit.explain.fit_claims import ROOMY, counted_weights, format_of, models_in
+from rightfit.explain.messages import topic
+from rightfit.explain.trials import best_for
+from rightfit.explain.yes_or_no import is_question
+from rightfit.facts.expressions import Expression, expression
+from rightfit.messages import LANGS, Lang
+from rightfit.records import dataclass
+from rightfit.units import GIB
+
+if TYPE_CHECKING:
+    from rightfit.market import Catalog
+    from rightfit.market.verdicts import CheckResult
+
+#: Share of GPU memory that weights and caches may take: the rest is the runtime's.
+_USABLE = 0.92
+#: Tokens of a conversation, and of the shortest; weights that leave less room for its cache fit
+#: with short contexts only, or not.
+_USUAL_TOKENS, _LEAST_TOKENS = 8192, 2048
+#: Options that say how much is to be done, or that it is training: a plan tells more.
+_PLANNED = frozenset({"rate", "data", "deadline", "budget", "method", "epochs", "seq_len"})
+_TAG = re.compile(r"[\w./-]+:\d+(?:\.\d+)?b(?![A-Za-z0-9])", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A model in a format: what it takes [bytes], what one token of context takes beside it, and
+    what the checkpoint is called."""
+
+    model: str
+    name: str
+    format: str
+    held_bytes: float
+    token_bytes: float
+    most_tokens: int = 0
+
+
+@functools.cache
+def _words(name: str) -> Expression:
+    return expression(topic("weight_questions")["words"][name])
+
+
+def _text(key: str, lang: Lang, **fields: Any) -> str:
+    text: str = topic("weight_questions")["texts"][key][lang]
+    return text.format(**fields)
+
+
+def weight_question(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """The answer to a question about the weights of models in memory that is named; None of any
+    other sentence."""
+    from rightfit.explain.server_questions import with_cards
+    from rightfit.workload.ask import understand
+
+    if not is_question(sentence) or _words("other").search(sentence):
+        return None
+    named = _models_named(sentence)
+    formats = list(dict.fromkeys(match[0] for match in _words("format").finditer(sentence)))
+    is_several = len(named) > 1
+    if not named or not (is_several or len(formats) > 1 or any(map(_TAG.fullmatch, named))):
+        return None
+    try:
+        wishes = understand(with_cards(sentence, catalog)).wishes
+    except RightfitError:
+        return None
+    if _PLANNED & set(wishes) or wishes.get("task") in ("train", "finetune"):
+        return None
+    had, shown, count = _memory(sentence, wishes)
+    is_together = is_several and bool(_words("together").search(sentence))
+    if not had:
+        return None
+    each = [held for model in named for told in _formats_of(model, formats, sentence) if (held := _held(model, told, catalog)) is not None]
+    if {one.model for one in each} != set(named) or len(each) < len(formats):
+        return None
+    if is_together:
+        return _together(sentence, each, had, shown, count)
+    return _each(sentence, each, had, shown, is_several=is_several)
+
+
+def _models_named(sentence: str) -> list[str]:
+    """The models that a question names, a size behind a name being part of it."""
+    from rightfit.workload.ask import understand
+
+    found = list(models_in(sentence))
+    try:
+        read = understand(sentence)
+    except RightfitError:
+        return found
+    spoken = next((one.words for one in read.readings if one.option == "model"), "")
+    if spoken and spoken.casefold() in sentence.casefold():  # in several words: "llama 8b"
+        found = [one for one in found if one.casefold() not in spoken.casefold()] + [spoken]
+    return sorted(dict.fromkeys(found), key=lambda one: sentence.casefold().find(one.casefold()))
+
+
+def _memory(sentence: str, wishes: Mapping[str, Any]) -> tuple[float, str, int]:
+    """GPU memory that a question names [bytes], as it is told, and on how many GPUs; 0 where it
+    names none or several kinds of GPU."""
+    spoken, count = str(wishes.get("gpu", "")), int(str(wishes.get("num_gpus") or 1))
+    if sized := re.fullmatch(r"(\d+(?:\.\d+)?)\s*GB?", spoken, re.IGNORECASE):
+        return float(sized[1]) * GIB * count, f"{float(sized[1]):g} GB" if count == 1 else f"{count} x {float(sized[1]):g} GB", count
+    names = facts.match_accelerators(spoken) if spoken else ()
+    if not names or len({each for _, each in cards_of(sentence)}) > 1:
+        return 0.0, "", 1
+    card = facts.accelerator(spoken, typical=True)
+    return count * float(card.memory_bytes), f"{count} x {card.name} ({q.memory_text(count * float(card.memory_bytes))})", count
+
+
+def _formats_of(model: str, formats: Sequence[str], sentence: str) -> Sequence[str]:
+    """The formats in which a model is meant: those that are told, else that of its tag."""
+    if formats:
+        return formats
+    pulled = str(topic("weight_questions")["pulled"])
+    return (pulled,) if _TAG.fullmatch(model) or _words("pulled").search(sentence) else ("",)
+
+
+def _held(model: str, told: str, catalog: Catalog) -> Held | None:
+    """What a model takes; None of one that nobody has counted, or in a format that nobody knows."""
+    from rightfit.estimation.serving_extras import sequence_cache_bytes
+    from rightfit.facts.engines import weight_format
+
+    try:
+        record = facts.model(model, network=False)
+    except RightfitError:
+        return None
+    if isinstance(record, facts.DiffusionModel):  # an image at a time, with what it computes
+        best = best_for({"model": model, "task": "batch", "data": "1 samples"}, catalog)
+        return None if best is None else Held(model, str(record.name), "", float(best.estimate["peak_memory_bytes"].mid), 0.0)
+    known = weight_format(told.replace("位", "bit").replace("比特", "bit")) if told else None
+    if (told and known is None) or not isinstance(record, facts.TransformerArchitecture):
+        return None
+    job = {"model": model, **({"quantization": known.name} if known else {})}
+    shown = known.name if known else format_of(job)
+    weights = counted_weights(job)
+    token = sequence_cache_bytes(record, float(_USUAL_TOKENS)) / _USUAL_TOKENS
+    return None if weights is None else Held(model, str(record.name), shown, weights, token, int(record.max_position or 0))
+
+
+def _line(one: Held, lang: Lang) -> str:
+    """A model, the checkpoint that its tag means, and what it takes."""
+    meant = _text("meant", lang, name=one.name) if _TAG.fullmatch(one.model) else ""
+    if not one.token_bytes:
+        return _text("pictures", lang, model=one.model, held=q.memory_text(one.held_bytes))
+    shown = one.format.removeprefix("gguf-").upper() or _text("bits", lang)
+    return _text("weights", lang, model=one.model, meant=meant, format=shown, held=q.memory_text(one.held_bytes))
+
+
+def _room(one: Held, had: float) -> str:
+    """yes, depends (a short context only) or no."""
+    free = _USABLE * had - one.held_bytes
+    return "no" if free < _LEAST_TOKENS * one.token_bytes else "yes" if free >= _USUAL_TOKENS * one.token_bytes else "depends"
+
+
+def _together(sentence: str, each: Sequence[Held], had: float, shown: str, count: int) -> CheckResult:
+    """Several models at once, each of which is there all the time."""
+    total = sum(one.held_bytes for one in each)
+    apart = count >= len(each) and all(one.held_bytes <= _USABLE * had / count for one in each)
+    answer = "no" if total > _USABLE * had else "yes" if total <= ROOMY * had else "depends"
+    told: dict[Lang, list[str]] = {}
+    for lang in LANGS:
+        left = q.memory_text(max(_USABLE * had - total, 0.0))
+        told[lang] = [_line(one, lang) for one in each]
+        told[lang].append(_text(f"sum_{answer}", lang, total=q.memory_text(total), shown=shown, left=left))
+        told[lang].append(_text("apart" if apart and count > 1 else "shared", lang))
+    return _result(sentence, told, each, answer)
+
+
+def _each(sentence: str, each: Sequence[Held], had: float, shown: str, *, is_several: bool) -> CheckResult:
+    """Models or formats one by one; of formats the choice is the closest to 16 bits with room."""
+    rooms = [_room(one, had) for one in each]
+    told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
+    for lang in LANGS:
+        for one, room in zip(each, rooms, strict=True):
+            tokens = int((_USABLE * had - one.held_bytes) / one.token_bytes / 1000.0) if one.token_bytes else 0
+            tokens = min(tokens * 1000, one.most_tokens or tokens * 1000)
+            told[lang].append(_line(one, lang) + _text(f"room_{room}", lang, shown=shown, tokens=f"{max(tokens, 0):,}"))
+        if (chosen := _chosen(each, rooms)) is not None and not is_several and len(each) > 1:
+            told[lang].append(_text("choose", lang, format=chosen.format.removeprefix("gguf-").upper()))
+        elif not is_several and len(each) > 1:
+            told[lang].append(_text("none", lang))
+    answer = rooms[0] if len(each) == 1 else ""
+    return _result(sentence, told, each, answer)
+
+
+def _chosen(each: Sequence[Held], rooms: Sequence[str]) -> Held | None:
+    """The largest that fits with room for a conversation, else the largest that fits."""
+    for wanted in ("yes", "depends"):
+        if fitting := [one for one, room in zip(each, rooms, strict=True) if room == wanted]:
+            return max(fitting, key=lambda one: one.held_bytes)
+    return None
+
+
+def _result(sentence: str, told: Mapping[Lang, Sequence[str]], each: Sequence[Held], answer: str) -> CheckResult:
+    from rightfit.market.verdicts import CheckResult
+
+    claim = {"yes": "right", "no": "wrong", "depends": "unknown"}.get(answer)
+    known = {"models": [one.name for one in each], "bytes": [one.held_bytes for one in each], **({"answer": answer} if answer else {})}
+    return CheckResult(sentence, "market", True, claim, known, (), "\n".join(told["en"]), "\n".join(told["zh"]))
