@@ -382,3 +382,19 @@ def plan_catalog():  # type: ignore[no-untyped-def]
 def test_training_before_serving_is_fine_tuning() -> None:
     sentence = "训练用高配跑两天,然后推理用低配长期部署,Qwen2.5-7B,总共多少钱"
     assert settle(sentence, plan_catalog()).chosen == {"task": "finetune"}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("How long does it take to", "How long does it take: 1 h."),
+        ("what does it cost", "What does it cost: 1 h."),
+        ("how long does", "How long: 1 h."),
+    ],
+)
+def test_an_answer_stands_under_whole_words_of_its_question(words: str, told: str) -> None:
+    """The question is cut out of a sentence: where the wish goes on, words hang loose."""
+    from rightfit.explain.beside.questions import line
+
+    assert line(words, "1 h.", "en") == told
+    assert line("要多久", "1 小时。", "zh") == "要多久：1 小时。"

@@ -16,7 +16,7 @@ from rightfit.facts.engine_releases import is_served
 from rightfit.market import names
 from rightfit.market.offers import NO_PRICE, RETIRED, events_of, today
 from rightfit.market.sellers import ON_DEMAND, is_seldom_free, most_at_once, none_free, starts, tier_of
-from rightfit.physics.columns import Array
+from rightfit.physics.columns import Array, once
 from rightfit.search import sense
 from rightfit.search.answer import Assumption, Option, Reason, Section
 from rightfit.search.constraints import SearchResult
@@ -175,7 +175,7 @@ def unpriced(search_result: SearchResult) -> tuple[Reason, ...]:
 def _priced(search_result: SearchResult, clouds: set[str]) -> set[str]:
     """Accelerators that have a price at one of the clouds."""
     offers, servers = search_result.market.offers, search_result.market.offers.servers
-    rows = np.unique(offers.server_index).tolist()
+    rows = once(offers.server_index).tolist()
     return {servers.accelerator_name[row] for row in rows if not clouds or servers.provider[row] in clouds}
 
 
