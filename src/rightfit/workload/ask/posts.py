@@ -235,7 +235,12 @@ def _name_once(sentence: Sentence) -> None:
         and any(other == known[at] and sentence.card_counts[one][1] for one, other in enumerate(known[:at]))
     ]
     for at in reversed(again):
+        name = sentence.card_counts[at][0]
         del sentence.card_counts[at], sentence.card_spans[at]
+        told = [one for one in sentence.readings if one.option == "gpu"]
+        same = [one for one in told if set(facts.match_accelerators(one.value)) == known[at]]
+        if len(same) > 1 and (twice := next((one for one in reversed(same) if one.value == name), None)):
+            sentence.readings.remove(twice)
 
 
 def compare_cards(sentence: Sentence) -> None:
