@@ -180,3 +180,8 @@ def test_what_is_stated_and_not_read_leads_the_answer(post: str, stated: str) ->
     """The plan would assume such an amount: it is used, or the first lines say that it is not."""
     found = understand(post)
     assert {"data", "rate"} & set(found.wishes) or any(stated in words or words in stated for words in found.weighty), found
+
+
+def test_a_card_that_is_named_again_is_compared_with_nothing() -> None:
+    post = "想部署 Qwen2.5-14B，用 vLLM，一张 A10 24G。晚高峰大概 20 个并发，输入 2000 token，输出 300。群里有人说必须 A100。A10 能扛住吗？"
+    assert understand(post).cards == (("A10 24G", 1),)

@@ -222,9 +222,27 @@ def _batches_there(sentence: Sentence) -> Iterator[str]:
             yield sentence.blank(*found.span())
 
 
+def _name_once(sentence: Sentence) -> None:
+    """A card that is named again without its number or memory is the same one: "one A10 24G ... can
+    the A10 take it?"."""
+    known = [set(facts.match_accelerators(name)) for name, _ in sentence.card_counts]
+    again = [
+        at
+        for at, (_, count) in enumerate(sentence.card_counts)
+        if at
+        and not count
+        and known[at]
+        and any(other == known[at] and sentence.card_counts[one][1] for one, other in enumerate(known[:at]))
+    ]
+    for at in reversed(again):
+        del sentence.card_counts[at], sentence.card_spans[at]
+
+
 def compare_cards(sentence: Sentence) -> None:
     """Cards that a post asks about, or that have "or" between them, are ways to compare: a number
     of one of them limits no other, and a processor beside them is none of them."""
+    if sentence.is_post:
+        _name_once(sentence)
     joints = [_CARD_OR.fullmatch(sentence.whole, one[1], other[0]) for one, other in itertools.pairwise(sentence.card_spans)]
     if not (sentence.is_post or any(joints) or (len(dict(sentence.card_counts)) > 1 and _CARD_CHOICE.search(sentence.whole))):
         return
