@@ -11,9 +11,10 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.errors import InputError, RightfitError, UnknownNameError
+from rightfit.families.registry import settled
 from rightfit.market.offers import OfferFilter, OfferTable
 from rightfit.messages import Message, cause
-from rightfit.planner.plan import WAIT, default_catalog, search, settled
+from rightfit.planner.plan import WAIT, default_catalog, search
 from rightfit.planner.too_small import LIGHTER, beside, lacking_memory, lighter_rented
 from rightfit.records import dataclass
 from rightfit.search.advice import month_of_task
