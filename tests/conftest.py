@@ -18,6 +18,7 @@ os.environ.setdefault("RIGHTFIT_CACHE_DIR", str(Path(tempfile.gettempdir()) / f"
 os.environ.setdefault("HF_HUB_OFFLINE", "0")
 # the day of the newest bundled price, on which the documentation is written too: prices age
 os.environ.setdefault("RIGHTFIT_TODAY", (Path(__file__).parent / "data/day.txt").read_text().strip())
+os.environ["RIGHTFIT_TEST_COLLECTING"] = str(os.getpid())  # tests/support/answers.py refuses to plan until all is collected
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small arrays: threads of two test processes would only wait for each other
 
 # A shell without job control starts what runs in the background with Ctrl-C ignored, and
@@ -26,6 +27,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # small arrays: threads of t
 for _number in (signal.SIGINT, signal.SIGTERM):
     if signal.getsignal(_number) is signal.SIG_IGN:
         signal.signal(_number, signal.default_int_handler if _number is signal.SIGINT else signal.SIG_DFL)
+
+gc.disable()  # until all is collected: nothing of it is garbage
 
 import pytest  # noqa: E402 (the settings above come first)
 from quick import is_quick  # noqa: E402
@@ -49,8 +52,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_finish() -> None:
     """What was collected stays to the end: no search for garbage need go over it."""
+    os.environ.pop("RIGHTFIT_TEST_COLLECTING", None)
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -8,12 +8,14 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rightfit
 from rightfit.errors import InputError
 from rightfit.estimation.figures import Figure, probability_of, value_at
 from rightfit.search.answer import Plan
+from rightfit.search.sense import as_good_as
 
 #: Small wishes of every family, none of them with a limit.
 KINDS: dict[str, dict[str, Any]] = tomllib.loads((Path(__file__).parents[1] / "data" / "options.toml").read_text(encoding="utf-8"))["kinds"]
@@ -46,9 +48,13 @@ def test_a_deadline_holds_at_the_probability_asked_for(name: str) -> None:
 
 @pytest.mark.parametrize("name", JOBS)
 def test_without_confidence_the_even_chance_leads(name: str) -> None:
-    best = in_haste(name, 50.0).best
+    """Or one that is as good in money and far surer, where the sums are small."""
+    best, patient = in_haste(name, 50.0).best, planned(name).best
     assert best is not None
-    assert best.cost.total_usd <= planned(name).best.cost.total_usd * 1.02  # type: ignore[union-attr]
+    assert patient is not None
+    usd, least = best.cost.total_usd, patient.cost.total_usd
+    is_surer = best.probability["deadline"] >= 0.9
+    assert usd <= least * 1.02 or (is_surer and as_good_as(np.array(usd), least, task="finetune"))
 
 
 @pytest.mark.parametrize("name", KINDS)

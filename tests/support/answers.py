@@ -22,6 +22,9 @@ from rightfit.errors import RightfitError
 from rightfit.search.answer import Option, Plan
 
 FOLDER = "RIGHTFIT_TEST_ANSWERS"
+#: Variable of a test process that is still collecting, where nothing may be worked out: every
+#: process collects everything.
+COLLECTING = "RIGHTFIT_TEST_COLLECTING"
 TABLE = tomllib.loads((Path(__file__).parents[1] / "data" / "wishes.toml").read_text(encoding="utf-8"))
 #: The servers that are asked about by name.
 NAMED: tuple[str, ...] = tuple(TABLE["servers"]["why"])
@@ -36,6 +39,7 @@ def wishes() -> dict[str, dict[str, Any]]:
 def stored(key: str, ask: Callable[[], Any]) -> Any:
     """What `ask` answers; from the folder where a process of this run has asked the same before.
     Other processes wait while one works it out."""
+    assert os.environ.get(COLLECTING) != str(os.getpid()), f"{key}: worked out while tests are collected; ask inside the test"
     folder = os.environ.get(FOLDER)
     if not folder:
         return ask()

@@ -57,11 +57,15 @@ _SLOW_READS = 400e9
 _WEIGHT_ONLY = 8.0
 
 
+#: The end of "two V100s", which is no V100S.
+_PLURAL = re.compile(r"(?<=[\dS])s\b")
+
+
 def card_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to a question about cards that it names; None of any other sentence."""
     if not is_question(sentence):
         return None
-    cards = _cards(sentence, catalog)
+    cards = _cards(_PLURAL.sub("", sentence), catalog)
     if not 1 <= len(cards) <= 2 or _names_job(sentence):
         return None
     readers = (_modded, _able, _format, _worth) if len(cards) == 1 else (_replaced, _same, _value)

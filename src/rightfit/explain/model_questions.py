@@ -19,7 +19,7 @@ from rightfit.explain.beside.questions import without_questions
 from rightfit.explain.claim_words import cards_of
 from rightfit.explain.fit_claims import counted_weights, format_of
 from rightfit.explain.messages import topic
-from rightfit.explain.weight_questions import USABLE, USUAL_TOKENS
+from rightfit.explain.weight_questions import USABLE, USUAL_TOKENS, ladder_of
 from rightfit.explain.yes_or_no import is_question
 from rightfit.facts.expressions import Expression, expression
 from rightfit.messages import LANGS, Lang
@@ -82,7 +82,8 @@ def _result(sentence: str, told: Mapping[Lang, Sequence[str]], claim: str | None
 
 def _sizes(wishes: Mapping[str, Any]) -> dict[str, float]:
     """Bytes of the weights in each format of the ladder that somebody has counted."""
-    each = {key: counted_weights({"model": wishes["model"], "quantization": bits}) for key, bits in _LADDER.items()}
+    formats = ladder_of(str(wishes["model"]))
+    each = {key: counted_weights({"model": wishes["model"], "quantization": bits}) for key, bits in _LADDER.items() if bits in formats}
     return {key: size for key, size in each.items() if size}
 
 

@@ -34,11 +34,13 @@ if TYPE_CHECKING:
 USABLE = 0.92
 #: Tokens of a conversation, and of the shortest; weights that leave less room for its cache fit
 #: with short contexts only, or not.
-USUAL_TOKENS, _LEAST_TOKENS = 8192, 1000
+USUAL_TOKENS, _LEAST_TOKENS = 8192, 2048
 #: Share of GPU memory from which on weights leave too little for several users.
 _CROWDED = 0.82
 #: Options that say how much is to be done, or that it is training: a plan tells more.
-_PLANNED = frozenset({"rate", "data", "deadline", "budget", "method", "epochs", "seq_len", "users", "concurrency"})
+_PLANNED = frozenset({"rate", "data", "deadline", "budget", "method", "epochs", "seq_len"})
+#: And of a model in the formats that may hold it, for how many.
+_LOAD = frozenset({"users", "concurrency"})
 _TAG = re.compile(r"[\w./-]+:\d+(?:\.\d+)?b(?![A-Za-z0-9])", re.IGNORECASE | re.ASCII)
 
 
@@ -88,10 +90,10 @@ def weight_question(sentence: str, catalog: Catalog) -> CheckResult | None:
         return None
     if _PLANNED & set(wishes) or wishes.get("task") in ("train", "finetune"):
         return None
-    if is_ladder and ((wishes.get("quantization") and not formats) or is_open(sentence)):
+    if is_ladder and ((wishes.get("quantization") and not formats) or _LOAD & set(wishes) or is_open(sentence)):
         return None
     if is_ladder and not formats:
-        formats = list(topic("weight_questions")["ladder"])
+        formats = ladder_of(named[0])
     had, shown, count = _memory(sentence, wishes)
     is_together = is_several and bool(_words("together").search(sentence))
     if not had:
@@ -132,6 +134,12 @@ def _memory(sentence: str, wishes: Mapping[str, Any]) -> tuple[float, str, int]:
         return 0.0, "", 1
     card = facts.accelerator(spoken, typical=True)
     return count * float(card.memory_bytes), f"{count} x {card.name} ({q.memory_text(count * float(card.memory_bytes))})", count
+
+
+def ladder_of(model: str) -> list[str]:
+    """The formats in which a model is tried: from that of its checkpoint to 4 bits."""
+    formats, own = list(topic("weight_questions")["ladder"]), format_of({"model": model})
+    return formats[formats.index(own) :] if own in formats else formats
 
 
 def _generates(model: str) -> bool:
@@ -228,7 +236,9 @@ def _ladder(sentence: str, each: Sequence[Held], had: float, shown: str) -> Chec
     for lang in LANGS:
         bits = [_bits(one, lang) for one in each]
         key = f"ladder_{answer}" if chosen is None or answer != "depends" else "ladder_in"
-        head[lang] = _text(key, lang, model=each[0].model, shown=shown, bits=_bits(chosen, lang) if chosen else bits[-1])
+        head[lang] = _text(
+            key, lang, model=each[0].model, shown=shown, bits=bits[0] if answer == "yes" else _bits(chosen, lang) if chosen else bits[-1]
+        )
     texts = {"explanation_en": f"{head['en']}\n{found.explanation_en}", "explanation_zh": f"{head['zh']}\n{found.explanation_zh}"}
     return dataclasses.replace(found, claim=claim, facts={**found.facts, "answer": answer}, **texts)
 

@@ -128,6 +128,12 @@ def match_accelerators(name: str) -> tuple[str, ...]:
     return tuple(found or filter(None, [named_by_driver(text)]))
 
 
+def labelled_as(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The labels under which a cloud rents these accelerators without naming them, by the figures
+    that it publishes: H20 is Alibaba's GPU H."""
+    return tuple(one.name for one in accelerators().values() if one.vendor == "undisclosed" and one.equivalent_to in names)
+
+
 _MEMORY_ALONE = re.compile(r"(?P<gib>\d{1,3})\s?gi?b(?P<more>\+)?")
 _SAME_MEMORY = 0.07
 """How far the memory of a card may be from the round number that it is called by: 22.5 GiB are sold

@@ -131,6 +131,8 @@ class Sentence:
         self.is_post = False
         self.lease = ""
         self.each_day = False
+        #: Days within which work that comes again is done.
+        self.spans = 1
         #: Clouds that are named, where each stands.
         self.cloud_spans: list[tuple[str, int, int]] = []
         #: Cards that a choice is between, each with the cloud that is said of it alone.
