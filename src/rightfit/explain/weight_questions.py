@@ -139,7 +139,7 @@ def _memory(sentence: str, wishes: Mapping[str, Any]) -> tuple[float, str, int]:
 def ladder_of(model: str) -> list[str]:
     """The formats in which a model is tried: from that of its checkpoint to 4 bits."""
     formats, own = list(topic("weight_questions")["ladder"]), format_of({"model": model})
-    return formats[formats.index(own) :] if own in formats else formats
+    return formats[formats.index(own) :] if own in formats else [own] if own else formats
 
 
 def _generates(model: str) -> bool:
