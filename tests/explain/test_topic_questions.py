@@ -76,7 +76,7 @@ ASKED = {
     "checkpoint_interval": ("每小时存一次 checkpoint 够吗？用的是抢占式", "Is it enough to save a checkpoint every hour on spot?"),
     "out_of_memory_with_room": ("nvidia-smi 还有 6G 空闲，为什么还是 CUDA out of memory？", "Why CUDA out of memory with 6 GB free?"),
     "card_for_low_utilization": ("GPU 利用律只有 20%，要不要换 A100？", "GPU utilization is 20%, should I upgrade to a faster GPU?"),
-    "tensor_parallel_size": ("张量并行 3 报错，提示不能整除", "tensor-parallel-size 3 gives me an error, I have 3 gpus, why"),
+    "tensor_parallel_size": ("张量并行设成 3 报错说不能整除，怎么办", "tensor-parallel-size 3 gives me an error, I have 3 gpus, why"),
     "memory_twice_the_model": ("推理是不是要两倍模型大小的显存", "is it true that you need twice the model size in VRAM for inference?"),
     "cards_by_task": ("T4 做推理，A100 做训练，是不是固定搭配", "T4 for inference and A100 for training, is that a fixed rule?"),
     "bf16_lacking": ("T4 能跑 Llama 3 8B 吗？bf16 报错", "Why does bf16 fail on my V100?"),

@@ -27,6 +27,7 @@ from rightfit.explain.market_questions import card_line, clouds_of, compared, ne
 from rightfit.explain.messages import topic
 from rightfit.explain.yes_or_no import is_question
 from rightfit.facts.expressions import Expression, expression
+from rightfit.facts.tables import says
 from rightfit.messages import LANGS, Lang
 from rightfit.units import GIB
 
@@ -159,7 +160,7 @@ def _able(sentence: str, cards: Sequence[Accelerator], catalog: Catalog) -> Chec
     if feature == "rdma":
         return None
     if feature in words["features"]:
-        has: bool | None = bool(_slices(card))
+        has: bool | None = bool(_slices(card)) or (None if _may_be_sliced(card) else False)
         reason: Mapping[Lang, str] = dict.fromkeys(LANGS, "")
     else:
         found = feature_of(card.name, feature, catalog)
@@ -189,6 +190,13 @@ def _has_text(card: Accelerator, feature: str, lang: Lang, *, has: bool) -> str:
 
 def _slices(card: Accelerator) -> list[Mapping[str, str]]:
     return [row for row in facts.table("card_slices") if re.fullmatch(row["cards"], card.name)]
+
+
+def _may_be_sliced(card: Accelerator) -> bool:
+    """Whether a card is of a generation of which others are cut, and none for games: the table of
+    profiles may come to it."""
+    cut = {one.compute_capability for one in facts.accelerators().values() if _slices(one)}
+    return card.compute_capability in cut and not says("setup", "geforce", card.name)
 
 
 def _having(feature: str, card: Accelerator, catalog: Catalog) -> list[str]:
