@@ -158,3 +158,17 @@ def test_as_good_a_card_has_as_much_memory_and_speed(named: str, covered: set[st
     assert covered <= found, covered - found
     assert not left & found
     assert set(named_accelerators(named, field="gpu")) == found
+
+
+def test_a_label_of_a_cloud_stands_for_the_chip_that_its_figures_are_those_of() -> None:
+    """H20 is rented as GPU H; a wish for it finds that where no server with one has a price."""
+    from rightfit.search.constraints import read_filters
+    from rightfit.search.offers import open_priced
+    from rightfit.workload import Workload
+
+    labels = facts.labelled_as(facts.match_accelerators("H20"))
+    assert set(labels) == {"ALI-GPU-H-96GB", "ALI-GPU-H-e-141GB"}
+    assert all(facts.accelerators()[one].vendor == "undisclosed" for one in labels)
+    for wanted, is_label in (("H20", True), ("L4", False)):
+        found = read_filters(Workload(model="7B", task="serve", rate="1/s", gpu=wanted), open_priced())
+        assert any(facts.accelerators()[one].vendor == "undisclosed" for one in found.gpus) == is_label

@@ -133,6 +133,7 @@ def load_text(option: Option, workload: Any, lang: Lang) -> str:
         coming = marked(say("amounts.rate", lang, rate=rate), ["rate"], known, lang)
     else:
         key = "users_in_flight" if not known["think_s"] else "users_assumed" if "think" in known.get("assumed", ()) else "users"
+        key = "user_assumed" if "users" in known.get("assumed", ()) else key
         coming = say(f"amounts.{key}", lang, users=f"{workload.users:,}", rate=rate, think=q.duration_text(known["think_s"], lang))
     return say("amounts.of_each", lang, rate=coming, amount=each) if each else coming
 

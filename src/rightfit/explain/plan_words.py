@@ -54,10 +54,14 @@ def data_path_lines(part: Mapping[str, Any], lang: Lang, *, currency: str = "usd
     lines.append(say("data_path.loaders", lang, **texts))
     if part["upload_s"] > 0:
         lines.append(
-            say("data_path.moved", lang, time=q.duration_text(part["upload_s"], lang), usd=q.money_text(part["moved_usd"], currency))
+            say("data_path.moved", lang, time=q.duration_text(part["upload_s"], lang), usd=q.cost_text(part["moved_usd"], lang, currency))
         )
     lines.append(_checkpoint(part["checkpoint"], lang, currency))
     return tuple(lines)
+
+
+#: A smaller share of a core is none that one would look at.
+_LEAST_CORES = 0.01
 
 
 def _texts(part: Mapping[str, Any], lang: Lang) -> dict[str, str]:
@@ -71,7 +75,7 @@ def _texts(part: Mapping[str, Any], lang: Lang) -> dict[str, str]:
         "samples": q.count_text(part["samples_per_s"], lang) if part["samples_per_s"] >= _LARGE else q.plain(part["samples_per_s"]),
         "decode": say_or(f"data_path.decode_{part['decode']}", lang, part["decode"]),
         "unit": say(f"data_path.unit_{'tokens' if part['decode'] in ('tokenized', 'text') else 'samples'}", lang),
-        "needed_cores": q.plain(part["needed_cores"], 2),
+        "needed_cores": q.plain(part["needed_cores"], 2) if part["needed_cores"] >= _LEAST_CORES else f"< {_LEAST_CORES:g}",
         "cores": q.plain(part["cores"]),
         "workers": q.counted("worker", part["workers"], lang),
         "stall": q.percent_text(part["stall_share"]),
@@ -102,7 +106,7 @@ def _checkpoint(part: Mapping[str, float], lang: Lang, currency: str) -> str:
         write=q.duration_text(part["write_s"], lang),
         upload=q.duration_text(part["upload_s"], lang),
         kept=f"{part['kept']:.0f}",
-        usd=q.money_text(part["object_usd"], currency),
+        usd=q.cost_text(part["object_usd"], lang, currency),
     )
 
 

@@ -19,7 +19,7 @@ from rightfit.market.offers import gone, today
 from rightfit.market.sellers import Sellers, any_place, read_sellers, untrusted
 from rightfit.messages import Message
 from rightfit.physics import money
-from rightfit.physics.columns import Array
+from rightfit.physics.columns import Array, once
 from rightfit.records import dataclass
 from rightfit.search.answer import Assumption, Reason
 from rightfit.search.criteria import (
@@ -406,7 +406,7 @@ def minimal_blame(bits: NDArray[np.int32], *, largest: int = 3) -> tuple[tuple[s
     requirement, or which pair, no instance type met. Rows that fail something the user does not
     choose (what the machine can do) count only if all rows do: else the blame lies with the wishes.
     """
-    masks = np.unique(bits)
+    masks = once(bits)
     if masks.size == 0 or masks[0] == 0:
         return ()
     masks = masks[(masks & bits_beside(blamable(masks))) == 0]

@@ -14,6 +14,7 @@ import dataclasses
 import datetime
 import functools
 import re
+from collections.abc import Iterator
 
 from rightfit import facts
 from rightfit.errors import InputError, RightfitError
@@ -25,9 +26,9 @@ from rightfit.workload.ask.asides import (
     assume_small,
     deny_unavailable,
     drop_impossible,
-    read_untrained,
     read_day_tokens,
     read_prompt_parts,
+    read_untrained,
     settle_named,
     settle_purchase,
     settle_source,
@@ -35,6 +36,7 @@ from rightfit.workload.ask.asides import (
 from rightfit.workload.ask.choices import as_prompt, infer, read_words
 from rightfit.workload.ask.dates import ask_for_day, assume_each_day, read_calendar, read_daily, read_dates, read_today, settle_restated
 from rightfit.workload.ask.figured import (
+    EACH_DAY_AMOUNT,
     drop_staff,
     keep_in_flight,
     read_figured,
@@ -47,6 +49,7 @@ from rightfit.workload.ask.figured import (
     read_volumes,
     read_window,
     score_pairs,
+    sets_up,
     settle_each_day,
     settle_per_time,
     settle_speed,
@@ -73,11 +76,12 @@ from rightfit.workload.ask.named import (
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.numbers import read_ranges, spoken
 from rightfit.workload.ask.pasted import read_checkpointing, read_errors
-from rightfit.workload.ask.posts import compare_cards, give_up_own, read_post, settle_card_clouds, settle_post, statements
+from rightfit.workload.ask.posts import compare_cards, give_up_own, is_hearsay, read_post, settle_card_clouds, settle_post, statements
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
 from rightfit.workload.ask.series import read_series, read_vector_rows, settle_vector_rows
 from rightfit.workload.ask.steps import read_accumulation, read_image_repeats, read_steps, settle_accumulation, settle_steps
 from rightfit.workload.ask.told import (
+    is_paid_now,
     read_cut,
     read_host,
     read_hours_a_day,
@@ -168,8 +172,10 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     settle_restated(sentence)
     read_ranges(sentence)
     read_vector_rows(sentence)
+    periods = [found.span() for found in EACH_DAY_AMOUNT.finditer(sentence.text) if found["hours"] or found["hours_zh"]]
     for match in list(grammar.NOTHING_ASKED.finditer(sentence.text)):
-        sentence.blank(*match.span())
+        if not any(start <= match.start() < end for start, end in periods):
+            sentence.blank(*match.span())
     for match in list(grammar.VECTORS.finditer(sentence.text)):
         sentence.ask(*match.span())
     for pattern in (grammar.SOLID, grammar.HYPERPARAMETER):
@@ -289,7 +295,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     hard, soft = left_over(sentence.text, is_shouted=plain.isupper() and not re.search("[一-鿿]", plain))
     stops, left_out = settle_post(sentence, [*sentence.asked, *hard])
     soft = [*topic, *sentence.noted, *left_out, *soft]
-    weighty = tuple(dict.fromkeys(stops))
+    weighty = tuple(dict.fromkeys([*stops, *_stated(sentence, task)]))
     kind = next(iter(sentence.kinds), "")
     unused = tuple(dict.fromkeys((*weighty, *soft)))
     return Understood(
@@ -326,11 +332,16 @@ def _apply(sentence: Sentence, rule: grammar.GrammarRule) -> None:
     """The first place where a rule holds and its option takes the value."""
     if sentence.has(rule.option):
         return
-    for match in rule.pattern.finditer(sentence.text):
+    found = list(rule.pattern.finditer(sentence.text))
+    if sentence.is_post and rule.option == "users" and len(found) > 1:  # "works with 1 user, at 8 users it stalls"
+        found.sort(key=lambda match: -parse_count(match["value"].replace(" ", "")))
+    for match in found:
+        if sentence.is_post and rule.option == "budget" and is_paid_now(sentence.text, *match.span()):
+            continue
         value = rule.read(match)
         is_negative = "value" in match.re.groupindex and grammar.MINUS.search(sentence.text[: match.start("value")])
         if match.end() > match.start() and not is_negative and is_taken(rule.option, value):
-            if rule.option == "data" and sentence.is_post and (_is_memory(sentence, match) or _EACH.match(match.string, match.end())):
+            if rule.option == "data" and sentence.is_post and (_is_memory(sentence, match) or _is_of_one(match, value)):
                 continue
             if rule.option == "data" and (sized := grammar.BARE_SIZE.match(sentence.text, match.start())) and sized.end() > match.end():
                 continue  # "a 13B chat model"
@@ -343,6 +354,30 @@ def _apply(sentence: Sentence, rule: grammar.GrammarRule) -> None:
                 continue
             sentence.take(match.start(), match.end(), rule.option, value)
             return
+
+
+#: What a plan of each kind of task must not assume where it is stated.
+_NEEDED = {"train": ("data",), "finetune": ("data",), "batch": ("data",), "serve": ("rate", "users")}
+
+
+def _stated(sentence: Sentence, task: str) -> Iterator[str]:
+    """Amounts that a post states and nothing has read, where the plan would assume such an amount:
+    the answer leads with them."""
+    needed = _NEEDED.get(task, ())
+    if not sentence.is_post or not needed or any(sentence.has(option) for option in (*needed, "steps", "trace")):
+        return
+    for start, end in statements(sentence.whole):
+        text = sentence.whole[start:end]
+        if is_hearsay(text):
+            continue
+        for rule in (one for one in grammar.QUANTITIES if one.option in needed):
+            found = rule.pattern.search(sentence.whole, start, end)
+            value = rule.read(found) if found else ""
+            if found is None or not is_taken(rule.option, value):
+                continue
+            if rule.option != "data" or not (_is_memory(sentence, found) or _is_of_one(found, value)):
+                yield found[0].strip(" ,，")
+                return
 
 
 _TOKENS_ALONE = grammar.shape(r"(?<=[,;(，；（])\s*(?:{at_most}\s*)?(?P<number>\d{1,5}k?)\s?tokens?(?=\s*(?:[,;.)，；。）]|$))")
@@ -380,6 +415,18 @@ def _unit_of(found: re.Match[str]) -> str:
 
 _EACH = grammar.shape(r"\s{apiece_average}(?![a-z])|[\s]each(?![a-z])")
 """An amount of one of many is no amount of all."""
+#: So many tokens no sample has: they are those of one of several runs.
+_MOST_EACH = 1e6
+
+
+def _is_of_one(found: re.Match[str], value: str) -> bool:
+    """Whether an amount is of one of many, and not of each of several runs: "500 tokens each"."""
+    if not _EACH.match(found.string, found.end()):
+        return False
+    tokens = _OF_TOKENS.search(value)
+    return tokens is None or parse_count(value[: tokens.start()].replace(" ", "")) < _MOST_EACH
+
+
 _ROUNDS = grammar.shape(r"(?<![\w.,])(?P<value>{digits})\s*{round_name}(?![a-z])")
 _BOOSTED = grammar.shape("{boosted}")
 _SIDE_DRAWN = grammar.shape(r"(?<![A-Za-z]){drawn_at}\s?(?P<value>{usual_side})(?![\w%]|[.,]\d|\s*{by}\s?\d)")
@@ -567,7 +614,7 @@ def _note_deadline(sentence: Sentence) -> None:
     """A service has no end: a time that a post tells beside it is left out, and said."""
     for reading in [one for one in sentence.readings if one.option == "deadline"]:
         sentence.readings.remove(reading)
-        sentence.asked.append(reading.words)
+        (sentence.noted if sets_up(reading.words) else sentence.asked).append(reading.words)
 
 
 _IN_YUAN = grammar.shape("{yuan_seller}")

@@ -43,6 +43,7 @@ _DAY = (
     r"|{day_of_tokens}\s*(?:{about_zh}\s*)*{in_short}\s*(?P<in_head>{amount})\s*个?{token_plain}?\s*[,，、和]?\s*{out_short}\s*(?P<out_head>{amount})\s*个?{token_plain}"
     r"|(?<![\w.,])(?P<in_en>{amount})\s?(?:{token_plain}\s)?{in_short}\s*(?:[,/]|and)\s*(?P<out_en>{amount})\s?(?:{token_plain}\s)?{out_short}\s*(?P<period>{day_of_tokens})(?![a-z])"
 )
+_FULL = r"{no_capacity}"
 _NOT_HAD = r"(?<![A-Za-z]){not_had}(?![a-z])|{not_had}(?<=[一-鿿])"
 _END = r"[.!?。！？](?=\s|$|[一-鿿])|\n"
 
@@ -52,7 +53,8 @@ _ASKED_OF = r"(?<![A-Za-z]){asked_of_documents}(?![a-z])|{asked_of_documents}(?<
 
 
 def read_untrained(sentence: Sentence) -> None:
-    """Who trains nothing runs a model as it is; documents told beside that are what it is asked of."""
+    """Who trains nothing runs a model as it is; documents told beside that are what it is asked
+    of."""
     found = _shape(_UNTRAINED).search(sentence.text)
     if found is None:
         return
@@ -216,11 +218,15 @@ _DAY_GROUPS = (("in_zh", "in_head", "in_en"), ("out_zh", "out_head", "out_en"))
 
 
 def deny_unavailable(sentence: Sentence) -> None:
-    """Cards that cannot be had: another is asked for."""
+    """Cards that cannot be had, and clouds without capacity: others are asked for."""
     ends = [0, *(found.end() for found in _shape(_END).finditer(sentence.text)), len(sentence.text)]
     for start, end in itertools.pairwise(ends):
         if gone := _shape(_NOT_HAD).search(sentence.text, start, end):
-            cards = [name for name in names_in(sentence.text[:end]) if name.kind == "gpu" and start <= name.start and name.value != "none"]
+            cards = [
+                name for name in names_in(sentence.text[:end]) if start <= name.start and (name.kind == "gpu" and name.value != "none")
+            ]
+            if not cards and _shape(_FULL).search(gone[0]):
+                cards = [name for name in names_in(sentence.text[:end]) if name.kind == "cloud" and start <= name.start]
             for name in reversed(cards):
                 sentence.readings.append(Reading("avoid", name.value, sentence.text[name.start : name.end]))
                 sentence.blank(name.start, name.end)
@@ -234,6 +240,19 @@ def _full_name(model: str) -> str:
         return str(getattr(facts.model(model, network=False), "name", model))
     except RightfitError:
         return model
+
+
+def _name_published(sentence: Sentence) -> None:
+    """A family by its name alone, where a post speaks of its whole model elsewhere: DeepSeek and
+    满血版 are DeepSeek-R1."""
+    told = next((one for one in sentence.readings if one.option == "model"), None)
+    said = _shape("{as_published}").search(sentence.whole)
+    if told is None or said is None:
+        return
+    wanted = f"{told.value}{said[0]}".casefold()
+    name = next((row["name"] for row in facts.table("chinese_names") if row["chinese"] == wanted), "")
+    if name:
+        sentence.readings[sentence.readings.index(told)] = Reading("model", name, f"{told.words}; {said[0]}")
 
 
 #: The format of most tags of Ollama's library.
@@ -262,6 +281,7 @@ def settle_source(sentence: Sentence) -> None:
 def settle_named(sentence: Sentence) -> None:
     """What a name of the sentence already says: a published checkpoint has its own format, a card
     of a country is of it."""
+    _name_published(sentence)
     told = next((one for one in sentence.readings if one.option == "model"), None)
     whole = next((one for one in sentence.readings if one.option == "quantization" and one.value == "none"), None)
     if told and whole and (own := published_format(_full_name(told.value))) and _shape("{as_published}").search(whole.words):

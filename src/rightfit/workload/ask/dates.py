@@ -210,15 +210,22 @@ def assume_each_day(sentence: Sentence, task: str) -> None:
 
 
 _AGAIN = grammar.shape("(?<![A-Za-z]){trained_again}(?![a-z])|{trained_again}(?<=[一-鿿])")
+_OF_A_PART = grammar.shape(
+    r"(?<![\w.,])(?P<en>{amount})\s?{request}\s(?:all\s|mostly\s|come\s|comes\s)?{each_or_in}\s(?:the\s)?{part_of_day_en}(?![a-z])"
+    r"|{each_day_zh_one}(?:{part_of_day_zh}[一-鿿]{0,4}?|{only_zh})\s*(?P<zh>{amount})\s*{request_count_zh}(?!图){request_zh}"
+)
+"""Requests that come in a part of each day."""
 
 
 def read_daily(sentence: Sentence) -> None:
-    """ "Once a day" counts no requests: it says how often the work comes. What is trained again
-    each day or week is planned once."""
+    """ "Once a day" counts no requests: it says how often the work comes. Requests of a morning are
+    those of a day. What is trained again each day or week is planned once."""
     if found := _AGAIN.search(sentence.text):
         sentence.note(*found.span())
         sentence.is_retrained = True
         sentence.assumed.append(Message("workload.assumed_again", words=sentence.noted[-1]))
+    if found := _OF_A_PART.search(sentence.text):
+        sentence.take(*found.span(), "rate", f"{found['en'].strip()}/day" if found["en"] else f"{found['zh'].strip()}/天")
     for found in list(_ONCE_A_DAY.finditer(sentence.text)):
         sentence.note(*found.span())
 

@@ -209,7 +209,7 @@ BY_WEEKDAY = shape(r"{by_day}\s(?:next\s)?(?P<en>{weekday_en})(?![a-z])|(?:下)?
 DEADLINES: tuple[GrammarRule, ...] = tuple(
     _rule(
         "deadline",
-        r"{deadline_head}?{is}(?<!每[天日周月])(?<!第)(?P<value>{long_time})(?!-[a-z]|\s+{no_deadline}\s|\s?(?:[a-z]+\s)?{vector_name})\s*{deadline_tail}?{done_zh}?",
+        r"{deadline_head}?{is}(?<!每[天日周月])(?<!第)(?P<value>{long_time})(?!-[a-z]|\s+{no_deadline}\s|\s?(?:[a-z]+\s)?{vector_name}|\s*{about_zh}*{price_question_zh}|\s*(?:要|得|大概)*多少钱)\s*{deadline_tail}?{done_zh}?",
     ),
 )
 

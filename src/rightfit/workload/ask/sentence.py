@@ -133,6 +133,8 @@ class Sentence:
         #: Words that say that nothing is to be trained.
         self.untrained = ""
         self.each_day = False
+        #: Days within which work that comes again is done.
+        self.spans = 1
         #: Clouds that are named, where each stands.
         self.cloud_spans: list[tuple[str, int, int]] = []
         #: Cards that a choice is between, each with the cloud that is said of it alone.
