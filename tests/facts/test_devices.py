@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rightfit import facts
 from rightfit.errors import AmbiguousNameError, UnknownNameError
-from rightfit.facts.devices import architecture_code
+from rightfit.facts.devices import architecture_code, named_accelerators
 
 STEADY = settings(deadline=None, derandomize=True, max_examples=60)
 
@@ -143,6 +143,21 @@ def test_every_accelerator_says_what_a_prediction_needs(name: str) -> None:
 # Rates that the maker does not publish, and cards that run no training or serving program of ours.
 UNPUBLISHED = frozenset({"MI308X"})
 OWN_SOFTWARE = frozenset({"Qualcomm-AI100", "MTT-S5000", "MLU590", "MetaX-C500"}) | {f"Apple-{chip}" for chip in APPLE}
+
+
+@pytest.mark.parametrize(
+    ("named", "covered", "left"),
+    [
+        ("A100+", {"A100-SXM-80GB", "H100-SXM-80GB", "H200-SXM-141GB"}, {"L40S", "RTX-4090", "T4", "MI300X"}),
+        ("L40S+", {"L40S", "A100-SXM-80GB", "H100-SXM-80GB"}, {"RTX-4090", "A10G"}),
+        ("4090+", {"RTX-4090", "RTX-5090", "L40S", "A100-SXM-40GB"}, {"T4", "V100-SXM-16GB"}),
+    ],
+)
+def test_as_good_a_card_has_as_much_memory_and_speed(named: str, covered: set[str], left: set[str]) -> None:
+    found = set(facts.accelerators_at_least(named))
+    assert covered <= found, covered - found
+    assert not left & found
+    assert set(named_accelerators(named, field="gpu")) == found
 
 
 def test_a_label_of_a_cloud_stands_for_the_chip_that_its_figures_are_those_of() -> None:

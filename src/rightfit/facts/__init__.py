@@ -9,6 +9,7 @@ from rightfit.facts.bundled import dataset, datasets, models
 from rightfit.facts.devices import (
     accelerator,
     accelerators,
+    accelerators_at_least,
     accelerators_of_memory,
     labelled_as,
     match_accelerators,
@@ -49,6 +50,7 @@ __all__ = [
     "VisionModel",
     "accelerator",
     "accelerators",
+    "accelerators_at_least",
     "accelerators_of_memory",
     "chat_template",
     "coefficient_entries",

@@ -9,6 +9,7 @@ stands before. What is left at the end is hard (`leftover`): the answer stops wi
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import functools
@@ -21,13 +22,16 @@ from rightfit.messages import Message
 from rightfit.units import normalize, parse_bytes, parse_count
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.asides import (
+    assume_labels,
     assume_small,
     deny_unavailable,
     drop_impossible,
     read_day_tokens,
     read_prompt_parts,
+    read_untrained,
     settle_named,
     settle_purchase,
+    settle_source,
 )
 from rightfit.workload.ask.choices import as_prompt, infer, read_words
 from rightfit.workload.ask.dates import ask_for_day, assume_each_day, read_calendar, read_daily, read_dates, read_today, settle_restated
@@ -74,6 +78,7 @@ from rightfit.workload.ask.numbers import read_ranges, spoken
 from rightfit.workload.ask.pasted import read_checkpointing, read_errors
 from rightfit.workload.ask.posts import compare_cards, give_up_own, is_hearsay, read_post, settle_card_clouds, settle_post, statements
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
+from rightfit.workload.ask.series import read_series, read_vector_rows, settle_vector_rows
 from rightfit.workload.ask.steps import read_accumulation, read_image_repeats, read_steps, settle_accumulation, settle_steps
 from rightfit.workload.ask.told import (
     is_paid_now,
@@ -166,6 +171,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     read_dates(sentence, today)
     settle_restated(sentence)
     read_ranges(sentence)
+    read_vector_rows(sentence)
     periods = [found.span() for found in EACH_DAY_AMOUNT.finditer(sentence.text) if found["hours"] or found["hours_zh"]]
     for match in list(grammar.NOTHING_ASKED.finditer(sentence.text)):
         if not any(start <= match.start() < end for start, end in periods):
@@ -177,6 +183,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
             sentence.note(*match.span())
     for match in list(grammar.KEPT_HOME.finditer(sentence.text)):
         sentence.take(*match.span(), "residency", "cn-mainland")
+    read_untrained(sentence)
     read_data_place(sentence)
     read_hub_id(sentence)
     read_hours_a_day(sentence)
@@ -195,7 +202,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     read_cards(sentence)
     compare_cards(sentence)
     settle_card_clouds(sentence)
-    for read in (read_paged, read_figured, read_watched, read_classes, read_lease):
+    for read in (read_series, read_paged, read_figured, read_watched, read_classes, read_lease):
         read(sentence)
     read_checkpointing(sentence)
     read_prompt_parts(sentence)
@@ -203,6 +210,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     _read_model_words(sentence)
     read_cut(sentence)
     _read_vector_tables(sentence)
+    settle_vector_rows(sentence)
     for rule in grammar.QUANTITIES:
         _apply(sentence, rule)
     _read_length(sentence)
@@ -225,6 +233,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
         sentence.blank(*match.span())
     task_text = "; ".join((*(reading.words for reading in sentence.readings if reading.option == "data"), sentence.text))
     _read_size(sentence)
+    settle_source(sentence)
     inferred = infer(sentence, task_text)
     if is_daily and not inferred:
         inferred = [Reading("task", "batch", "")]
@@ -260,6 +269,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     if task in ("batch", "serve"):
         inferred += read_pages(sentence)
     _read_amount(sentence, inferred)
+    inferred += assume_labels(sentence, task)
     made = sentence.has("data") and (sentence.has("denoise_steps") or sentence.has("output_tokens"))
     if made and not any(
         one.option in ("task", "method") for one in (*inferred, *sentence.readings)
@@ -419,6 +429,7 @@ def _is_of_one(found: re.Match[str], value: str) -> bool:
 
 _ROUNDS = grammar.shape(r"(?<![\w.,])(?P<value>{digits})\s*{round_name}(?![a-z])")
 _BOOSTED = grammar.shape("{boosted}")
+_SIDE_DRAWN = grammar.shape(r"(?<![A-Za-z]){drawn_at}\s?(?P<value>{usual_side})(?![\w%]|[.,]\d|\s*{by}\s?\d)")
 _SIDE_INPUT = grammar.shape(r"(?P<head>{side_input}){is}(?P<value>{usual_side})(?![\w%])")
 
 
@@ -428,14 +439,14 @@ def _read_model_words(sentence: Sentence) -> None:
     model = next((reading.value for reading in sentence.readings if reading.option == "model"), "")
     if _BOOSTED.search(model) and not sentence.has("trees") and (found := _ROUNDS.search(sentence.text)):
         sentence.take(*found.span(), "trees", found["value"])
-    if not (found := _SIDE_INPUT.search(sentence.text)) or sentence.has("image_size") or not model:
+    if sentence.has("image_size") or not model:
         return
-    try:
-        sees = isinstance(facts.model(model, network=False), facts.VisionModel)
-    except RightfitError:
-        sees = False
-    if sees:
-        sentence.take(*found.span(), "image_size", found["value"])
+    for pattern, kind in ((_SIDE_INPUT, facts.VisionModel), (_SIDE_DRAWN, facts.DiffusionModel)):
+        found = pattern.search(sentence.text)
+        with contextlib.suppress(RightfitError):
+            if found and isinstance(facts.model(model, network=False), kind):
+                sentence.take(*found.span(), "image_size", found["value"])
+                return
 
 
 def _read_vector_tables(sentence: Sentence) -> None:
@@ -444,7 +455,7 @@ def _read_vector_tables(sentence: Sentence) -> None:
     told = next((reading for reading in sentence.readings if reading.option == "model"), None)
     if told is None or not grammar.RECOMMENDER.search(told.value) or not (found := grammar.VECTOR_TABLES.search(sentence.text)):
         return
-    value = f"{told.value} {parse_bytes(found['size']) / 1e9:g} GB tables"
+    value = f"{told.value} {parse_bytes(found['size'] or found['behind']) / 1e9:g} GB tables"
     words = sentence.blank(*found.span())
     sentence.readings[sentence.readings.index(told)] = Reading("model", value, f"{told.words}, {words}")
 
@@ -687,8 +698,10 @@ def _note_size(sentence: Sentence) -> None:
 
 
 def _has_size(model: str, params: float) -> bool:
-    """Whether a model has about so many parameters."""
+    """Whether a model has about so many parameters, or is called by them: "Wan2.2 14B"."""
     try:
+        if re.search(rf"(?<![\d.])A?{params / 1e9:g}B(?![A-Za-z0-9])", str(getattr(facts.model(model, network=False), "name", ""))):
+            return True
         return 0.85 <= params / float(getattr(facts.model(model, network=False), "params_total", 0) or 1) <= 1.15
     except RightfitError:
         return False

@@ -48,6 +48,35 @@ _NOT_HAD = r"(?<![A-Za-z]){not_had}(?![a-z])|{not_had}(?<=[一-鿿])"
 _END = r"[.!?。！？](?=\s|$|[一-鿿])|\n"
 
 
+_UNTRAINED = r"(?<![A-Za-z]){denied_training}(?=\s*(?:[,.;!?)]|$|{after_denied_training}(?![a-z])))|{denied_training_zh}(?=\s*(?:[,，.。;；!！?？)）]|$))"
+_ASKED_OF = r"(?<![A-Za-z]){asked_of_documents}(?![a-z])|{asked_of_documents}(?<=[一-鿿])"
+
+
+def read_untrained(sentence: Sentence) -> None:
+    """Who trains nothing runs a model as it is; documents told beside that are what it is asked
+    of."""
+    found = _shape(_UNTRAINED).search(sentence.text)
+    if found is None:
+        return
+    sentence.untrained = sentence.blank(*found.span()).strip(" ,，")
+
+
+def settle_untrained(sentence: Sentence) -> str:
+    """The task of a sentence that trains nothing, "" of another: bytes of text are searched for
+    each question, and a small model answers where none is named."""
+    if not sentence.untrained or sentence.has("method") or not _shape(_ASKED_OF).search(sentence.whole):
+        return ""
+    for reading in [one for one in sentence.readings if one.option == "data"]:
+        sentence.readings.remove(reading)
+        sentence.noted.append(reading.words)
+        sentence.assumed.append(Message("workload.assumed_searched", words=reading.words))
+    if not sentence.has("model"):
+        name = tables.words("names", "usual_small_model")[0].word
+        sentence.readings.append(Reading("model", name, sentence.untrained))
+        sentence.assumed.append(Message("workload.assumed_small_model", model=name))
+    return "serve"
+
+
 def settle_purchase(sentence: Sentence) -> None:
     """Money of a post for hardware that is to be bought, or to stand in its own rooms, is no limit
     of a rental: it is noted, and buying is compared."""
@@ -71,8 +100,7 @@ _SHORT, _SHORT_TEXT = r"(?<![A-Za-z]){short_prompt}(?![a-z])", r"(?<![A-Za-z]){s
 
 
 def assume_small(sentence: Sentence, task: str) -> list[Reading]:
-    """What words for little say: the least that runs is few bits for one user, a short prompt is
-    of so many tokens, and a label is written in a few."""
+    """What words for little say: the least that runs is few bits for one user."""
     found: list[Reading] = []
     planning = tables.coefficients("planning")
     if task == "serve" and _shape(_LEAST).search(sentence.whole):
@@ -86,6 +114,13 @@ def assume_small(sentence: Sentence, task: str) -> list[Reading]:
             found.append(Reading("rate", f"{planning['light_requests_per_min']:g}/min", light[0]))
             sentence.assumed.append(Message("workload.assumed_light", words=light[0], count=f"{planning['light_requests_per_min']:g}"))
         sentence.blank(*light.span())
+    return found
+
+
+def assume_labels(sentence: Sentence, task: str) -> list[Reading]:
+    """A short prompt is of so many tokens, and a label is written in a few."""
+    found: list[Reading] = []
+    planning = tables.coefficients("planning")
     if task not in ("serve", "batch") or sentence.has("image_size"):
         return found
     short = _shape(_SHORT).search(sentence.text)
@@ -222,6 +257,25 @@ def _name_published(sentence: Sentence) -> None:
 
 #: The format of most tags of Ollama's library.
 _PULLED = "q4_k_m"
+
+
+_FROM_TEXT = r"(?<![A-Za-z]){film_from_text}(?![a-z])|{film_from_text}(?<=[一-鿿])"
+_FROM_IMAGE = r"(?<![A-Za-z]){film_from_image}(?![a-z])|{film_from_image}(?<=[一-鿿])"
+
+
+def settle_source(sentence: Sentence) -> None:
+    """What a film is made from chooses between the two models of a generation; words for it behind
+    the name say no more."""
+    told = next((one for one in sentence.readings if one.option == "model"), None)
+    if told is None or not draws(sentence):
+        return
+    from_image = _shape(_FROM_IMAGE).search(sentence.text)
+    for found in [*_shape(_FROM_IMAGE).finditer(sentence.text), *_shape(_FROM_TEXT).finditer(sentence.text)]:
+        sentence.blank(*found.span())
+    name = _full_name(told.value).rpartition("/")[2]
+    other = name.replace("T2V", "I2V")
+    if from_image and other != name and _full_name(other) != other:
+        sentence.readings[sentence.readings.index(told)] = Reading("model", other, f"{told.words}, {from_image[0]}")
 
 
 def settle_named(sentence: Sentence) -> None:

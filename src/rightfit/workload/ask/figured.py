@@ -29,6 +29,7 @@ from rightfit.units import (
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.asides import draws
 from rightfit.workload.ask.named import card_count
+from rightfit.workload.ask.names import names_in
 from rightfit.workload.ask.sentence import Reading, Sentence, is_taken
 
 _DAILY_PEOPLE = grammar.shape(
@@ -130,10 +131,6 @@ _SLOW_FRAMES = grammar.shape(
     r"(?:at\s)?(?P<en>{digits})\s{frame_name}\s{every_en}\s(?P<seconds>{digits})\s?{second_en}(?![a-z])(?:\s{frames_of}\s(?:each)(?:\s{camera_line})?)?"
     r"|(?:{of_each_camera_zh})?\s*每(?:隔)?\s*(?P<per>{number})\s*秒\s*(?:抽|取|截|拍|传|分析)?\s*(?P<zh>{number})\s*(?:帧|张图?)"
 )
-_CANDIDATES = grammar.shape(
-    r"[\s,]*{candidates_before}\s(?P<en>{amount})\s(?:[a-z]+\s)?{candidates}(?![a-z])|[,，]?\s*{candidates_before_zh}\s*(?P<zh>{amount})\s*{candidates_zh}"
-)
-_RERANKS = grammar.shape("{scores_pairs}")
 NOT_AT_ONCE = grammar.shape("(?<![a-z])(?:{not_at_once}|{denied_at_once})(?![a-z])|{not_at_once_zh}|{denied_at_once_zh}")
 DENIED_AT_ONCE = grammar.shape("(?<![a-z]){denied_at_once}(?![a-z])|{denied_at_once_zh}")
 _IN_A_DAY = grammar.shape("/(?:{day_or_more})")
@@ -496,10 +493,10 @@ def _read_slow_rate(sentence: Sentence) -> None:
 
 def _read_candidates(sentence: Sentence) -> None:
     """A reranker scores each of so many candidates with a query."""
-    found = _CANDIDATES.search(sentence.text)
+    found = grammar.CANDIDATES.search(sentence.text)
     model = next((reading.value for reading in sentence.readings if reading.option == "model"), "")
-    if found and _RERANKS.search(model):
-        sentence.pairs = _number(_first(found, "en", "zh")), sentence.blank(*found.span()).strip(" ,，")
+    if found and grammar.RERANKS.search(model):
+        sentence.pairs = _number(_first(found, "en", "each", "zh")), sentence.blank(*found.span()).strip(" ,，")
 
 
 def score_pairs(sentence: Sentence) -> None:
@@ -516,6 +513,14 @@ def score_pairs(sentence: Sentence) -> None:
     pairs = f"{_number(number) * each:g}/{period}"
     sentence.readings[sentence.readings.index(told)] = Reading("rate", pairs, f"{told.words}; {words}")
     sentence.assumed.append(Message("workload.assumed_pairs", each=f"{each:g}", queries=told.value))
+    if not (sentence.has("input_tokens") or sentence.has("seq_len")):
+        length = f"{tables.coefficients('planning')['pair_tokens']:g}"
+        sentence.readings.append(Reading("input_tokens", length, ""))
+        sentence.assumed.append(Message("workload.assumed_pair_length", tokens=length))
+    for name in names_in(sentence.text):
+        if name.kind == "model" and is_taken("beside", together := f"{name.value}@{told.value}"):  # what finds the candidates
+            sentence.take(name.start, name.end, "beside", together)
+            return
 
 
 def work_off_daily(sentence: Sentence) -> bool:
@@ -706,7 +711,13 @@ def settle_speed(sentence: Sentence, users: str) -> None:
 
 
 def read_paged(sentence: Sentence) -> None:
-    """Documents of so many pages each are pages: "5,000 PDFs of about 12 pages each"."""
+    """Documents of so many pages each are pages: "5,000 PDFs of about 12 pages each"; so are those
+    of which all pages are told."""
+    for found in () if sentence.has("data") else _PAGES_IN_ALL.finditer(sentence.text):
+        amount = (found["en"] or found["zh"]).replace(" ", "")
+        if parse_count(amount) > parse_count((found["things"] or found["things_zh"]).replace(" ", "")):
+            sentence.take(*found.span(), "data", f"{parse_count(amount):.0f} samples")
+            return
     for found in _PAGED.finditer(sentence.text):
         amount, each = (parse_count(next(filter(None, found.group(*names))).replace(" ", "")) for names in (("en", "zh"), ("pages", "ye")))
         if not sentence.has("data") and amount * each >= 1.0:
@@ -718,6 +729,12 @@ _PAGED = grammar.shape(
     r"(?<![\w.,-])(?P<en>{amount})\s+(?:[a-z]+\s+){0,3}?{paged_thing}\s*[(,]?\s*(?:{paged_glue}\s*)*"
     r"(?P<pages>{digits})\s*pages?(?![a-z])(?:\s{paged_each})*\s?\)?"
     r"|(?P<zh>{amount})\s*[份个篇本]?\s*(?:[一-鿿]{0,4}?)(?:的)?{paged_thing_zh}\s*[,，(（、]?\s*{paged_glue_zh}*每[份个篇本]\s*{paged_glue_zh}*\s*(?P<ye>{digits})\s*(?:多)?页\s?[)）]?"
+)
+
+
+_PAGES_IN_ALL = grammar.shape(
+    r"(?<![\w.,-])(?P<things>{amount})\s+(?:[a-z]+\s+){0,3}?{paged_thing}\s*[(,;]?\s*(?:{summed_pages}\s*)*(?P<en>{amount})\s*(?:[a-z]+\s)?pages?(?![a-z])(?!\s*(?:each|{paged_each}|{each_period}))(?:\s{summed_pages})*\s?\)?"
+    r"|(?<![\d.])(?P<things_zh>{amount})\s*[份个篇本]?\s*(?:[一-鿿]{0,4}?)(?:的)?{paged_thing_zh}\s*[,，(（、]?\s*(?:{summed_pages_zh}\s*)*(?P<zh>{amount})\s*(?:多)?页\s?[)）]?"
 )
 
 
