@@ -240,7 +240,7 @@ def test_claims_about_cuda_are_held_against_its_releases_and_the_card(said: str,
 def test_weights_in_few_bits_are_judged_as_such() -> None:
     few, plain = (api.check(f"Qwen2.5-14B{word}推理 4090能跑吗")[0] for word in (" INT4", ""))
     assert (few.claim, plain.claim) == ("right", "unknown")
-    assert "FP8 放得下" in plain.explanation_zh
+    assert "用 8 位（FP8）" in plain.explanation_zh
     assert "INT4 权重" in few.explanation_zh
     (wrong,) = api.check("Llama-2-13B INT8 能在T4上跑吗")
     assert wrong.claim == "wrong"
