@@ -502,10 +502,10 @@ def market_warnings(option: Option, *, by_engine: bool = False) -> list[Reason]:
     if option.facts.get("arch") == sense.ARM:
         found.append(Reason("arm_builds", {}))
     if card and (device := facts.accelerators().get(card)) and device.vendor not in sense.CALIBRATED:
-        known = stands_for(device)
-        is_hidden = known is not device and known.vendor in sense.CALIBRATED  # a label of the cloud's
+        chip = stands_for(device)
+        is_hidden = chip is not device and chip.vendor in sense.CALIBRATED  # a label of the cloud's
         found.append(
-            Reason("hidden_chip", {"accelerator": card, "equivalent": known.name})
+            Reason("hidden_chip", {"accelerator": card, "equivalent": chip.name})
             if is_hidden
             else Reason("not_nvidia", {"accelerator": card})
         )

@@ -270,11 +270,11 @@ def compare_cards(sentence: Sentence) -> None:
             sentence.noted += [reading.words, *sentence.other_counts]
             sentence.asked = [words for words in sentence.asked if words not in sentence.other_counts]
     asked = _asked_counts(sentence)
-    told = next((one for one in sentence.readings if one.option == "gpu"), None)
+    named = next((one for one in sentence.readings if one.option == "gpu"), None)
     cards = {frozenset(facts.match_accelerators(name)) for name, _ in sentence.card_counts}
-    if len(asked) == 1 and told and not sentence.has("num_gpus"):
+    if len(asked) == 1 and named and not sentence.has("num_gpus"):
         ((name, count),) = asked
-        if len(cards) == 1 or (name == told.value and sum(one.option == "gpu" for one in sentence.readings) == 1):
+        if len(cards) == 1 or (name == named.value and sum(one.option == "gpu" for one in sentence.readings) == 1):
             sentence.readings.append(Reading("num_gpus", str(count), ""))
 
 
