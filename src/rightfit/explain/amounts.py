@@ -46,6 +46,8 @@ def trained_text(option: Option, workload: Any, lang: Lang) -> str:
         amount, parts = _tokens(option, workload, passes, lang)
     if passes != 1.0:
         amount = say("amounts.passes", lang, amount=amount, passes=q.plain(passes))
+    elif "epochs" in known.get("assumed", ()) and workload.task == "finetune" and "sample" not in known:
+        amount, parts = say("amounts.one_pass", lang, amount=amount), [*parts, "passes"]  # what decides is said, though it is one
     return marked(amount, parts, known, lang)
 
 

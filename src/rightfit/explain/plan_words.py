@@ -344,7 +344,7 @@ def outcome(option: Option, workload: Any, lang: Lang) -> str:
         cost=money[0],
         cost_low=money[1],
         cost_high=money[2],
-        beyond=beyond_text(option, lang, currency=workload.currency),
+        beyond=beyond_text(option, lang, currency=workload.currency, is_download=not workload.data_location),
     )
 
 
@@ -353,14 +353,18 @@ def outcome(option: Option, workload: Any, lang: Lang) -> str:
 TOLD_SHARE, TOLD_USD = 0.2, 0.05
 
 
-def beyond_text(option: Option, lang: Lang, *, currency: str) -> str:
+def beyond_text(option: Option, lang: Lang, *, currency: str, is_download: bool = False) -> str:
     """Why a job costs more than its time at the price of an hour: the largest charge beside the
-    servers, or hours that are billed and not used; empty where neither is much of it."""
+    servers, or hours that are billed and not used; empty where neither is much of it.
+    `is_download`: what is sent out is the trained model alone."""
     total, rent = option.cost.total_usd, option.cost.terms.get("servers_usd", 0.0)
     told = max(TOLD_SHARE * total, TOLD_USD)
     others = {name: usd for name, usd in option.cost.terms.items() if name != "servers_usd"}
     name = max(others, key=lambda one: others[one], default="")
     if name and others[name] >= told:
+        if name == "egress_usd" and is_download:
+            provider = q.provider_text(option.provider, lang)
+            return say("choice.beyond_download", lang, money=q.money_text(others[name], currency), provider=provider)
         return say("choice.beyond_rent", lang, name=term_text(name, lang, kind="cost"), money=q.money_text(others[name], currency))
     used = option.cost.hourly_usd * option.estimate["total_time_s"].mid / 3600.0
     if rent - used >= told and option.cost.hourly_usd:
