@@ -78,7 +78,7 @@ def weight_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     named = _models_named(sentence)
     formats = list(dict.fromkeys(match[0] for match in _words("format").finditer(sentence)))
     is_several = len(named) > 1
-    is_ladder = len(named) == 1 and len(formats) < 2 and not _TAG.fullmatch(named[0]) and bool(_words("run").search(sentence))
+    is_ladder = len(named) == 1 and not formats and not _TAG.fullmatch(named[0]) and bool(_words("run").search(sentence))
     if not named or not (is_several or len(formats) > 1 or any(map(_TAG.fullmatch, named)) or is_ladder):
         return None
     told = with_cards(sentence, catalog)
@@ -101,8 +101,6 @@ def weight_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     each = [held for model in named for told in _formats_of(model, formats, sentence) if (held := _held(model, told, catalog)) is not None]
     if {one.model for one in each} != set(named) or len(each) < len(formats) or (is_ladder and not _generates(named[0])):
         return None
-    if is_ladder and len(each) == 1 and formats and _room(each[0], had) != "depends":
-        return None  # with room it may still be too slow, which an estimate tells
     if is_ladder and len(each) > 1:
         return _ladder(sentence, each, had, shown)
     if is_together:
