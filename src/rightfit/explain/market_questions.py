@@ -739,7 +739,7 @@ def _per_money(cards: Sequence[Accelerator], catalog: Catalog, lang: Lang) -> li
     each = ("；" if lang == "zh" else "; ").join(shown)
     told = [_text("per_money", lang, each=each), _text(key, lang, better=best[0], compute=best[0], bandwidth=best[1], memory=best[2])]
     largest = max(cards, key=lambda card: card.memory_bytes)
-    if key == "per_money_split" and best[2] != largest.name:
+    if key == "per_money_split" and largest.memory_bytes > next(card for card in cards if card.name == best[2]).memory_bytes:
         told.append(_text("most_memory", lang, card=largest.name, memory=q.memory_text(largest.memory_bytes)))
     return told
 
