@@ -100,7 +100,7 @@ def test_every_question_is_answered_in_both_languages() -> None:
         for lang in ("en", "zh"):
             told = answers(asked, plan, plan_catalog(), lang)
             assert told
-            assert all(question.words in "".join(told) for question in asked[:1])
+            assert all(question.words.casefold().removesuffix(" does") in "".join(told).casefold() for question in asked[:1])
             assert not any("nan" in line or "inf " in line or "{" in line for line in told), told
 
 

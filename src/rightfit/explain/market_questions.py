@@ -334,12 +334,15 @@ def hours_a_day(sentence: str) -> float:
 def _hours(sentence: str, told: Any) -> float:
     """The hours that a price is asked for: of a month, of the time that is told, else one."""
     from rightfit.units import parse_duration
+    from rightfit.workload.ask.grammar import DURATION
 
     if (daily := hours_a_day(sentence)) and _pattern("month").search(sentence):
         return round(daily * HOURS_PER_MONTH / 24.0, 1)
     if _pattern("month").search(sentence):
         return HOURS_PER_MONTH
     every = next((hours for words, hours in _EVERY.items() if expression(words).search(sentence)), 0.0)
+    if not told and (said := DURATION.search(sentence)):  # "3 天 多少钱" is no deadline of a job
+        told = said[0].strip()
     return every or (parse_duration(str(told)) / 3600.0 if told else 1.0)
 
 

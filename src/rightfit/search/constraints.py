@@ -162,7 +162,7 @@ def _rented_as(cards: tuple[str, ...], catalog: Catalog) -> tuple[str, ...]:
     """These accelerators; where no server with one has a price, also what a cloud calls them."""
     from rightfit.market.offers import OfferFilter
 
-    labels = facts.labelled_as(cards)
+    labels = facts.labelled_as(cards) if any(cards) else ()  # no card at all has no label
     return cards if not labels or len(catalog.offers(OfferFilter(gpus=cards))) else (*cards, *labels)
 
 
