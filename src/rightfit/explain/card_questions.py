@@ -185,7 +185,7 @@ def _has_text(card: Accelerator, feature: str, lang: Lang, *, has: bool) -> str:
     shown = feature.upper()
     if has:
         return text_of("has_plain", lang, name=card.name, feature=shown)
-    return text_of("has_not", lang, name=card.name, architecture=card.architecture, year=card.release_year, feature=shown)
+    return text_of("has_not", lang, name=card.name, architecture=card.architecture, year=str(card.release_year), feature=shown)
 
 
 def _slices(card: Accelerator) -> list[Mapping[str, str]]:

@@ -322,10 +322,12 @@ def _traffic(_: str, named: Mapping[str, Any], catalog: Catalog) -> _Fields | No
         lines, example = [], ""
         for cloud in clouds:
             region = texts["regions"].get(cloud)
-            prices = [catalog.egress_price(cloud, region, destination=where) for where in ("other_region", "internet")] if region else []
-            if prices and all(prices):
-                other, internet = (q.money_text(one.cost_usd(_MONTHLY_GB) / _MONTHLY_GB) for one in prices if one)
-                example = example or q.money_text(_EXAMPLE_GB * prices[1].cost_usd(_MONTHLY_GB) / _MONTHLY_GB)
+            ways = ("other_region", "internet") if region else ()
+            prices = [price for where in ways if (price := catalog.egress_price(cloud, region, destination=where))]
+            if len(prices) == 2:
+                per_gb = [price.cost_usd(_MONTHLY_GB) / _MONTHLY_GB for price in prices]
+                other, internet = map(q.money_text, per_gb)
+                example = example or q.money_text(_EXAMPLE_GB * per_gb[1])
                 lines.append(texts["line"][lang].format(cloud=q.provider_text(cloud, lang), region=region, other=other, internet=internet))
         if not lines:
             return None

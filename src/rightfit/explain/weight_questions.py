@@ -239,8 +239,13 @@ def _ladder(sentence: str, each: Sequence[Held], had: float, shown: str) -> Chec
         head[lang] = _text(
             key, lang, model=each[0].model, shown=shown, bits=bits[0] if answer == "yes" else _bits(chosen, lang) if chosen else bits[-1]
         )
-    texts = {"explanation_en": f"{head['en']}\n{found.explanation_en}", "explanation_zh": f"{head['zh']}\n{found.explanation_zh}"}
-    return dataclasses.replace(found, claim=claim, facts={**found.facts, "answer": answer}, **texts)
+    return dataclasses.replace(
+        found,
+        claim=claim,
+        facts={**found.facts, "answer": answer},
+        explanation_en=f"{head['en']}\n{found.explanation_en}",
+        explanation_zh=f"{head['zh']}\n{found.explanation_zh}",
+    )
 
 
 def _bits(one: Held, lang: Lang) -> str:
