@@ -146,6 +146,14 @@ def test_a_record_of_a_record_has_the_fields_of_both(kind: Callable[..., Any]) -
         wide(-1)
 
 
+def test_init_is_compiled_with_the_first_record() -> None:
+    made = ours(point())
+    assert not inspect.isfunction(vars(made)["__init__"])
+    assert made(1) == made(x=1)
+    assert inspect.isfunction(vars(made)["__init__"])
+    assert list(inspect.signature(ours(point())).parameters) == ["x", "y", "names", "mark", "last"]
+
+
 def test_a_record_may_hold_arrays() -> None:
     assert ours(point())(np.arange(3), y=np.zeros(2)).x.shape == (3,)
 

@@ -32,6 +32,7 @@ NO_UNITS = {
     "search/training/options.py:MOST_SAMPLES": "a limit on a micro-batch",
     "fleets/reasons.py:_ROOMY": "a limit that never binds",
     "planner/cards.py:_CORPUS_TOKENS": "an amount of data",
+    "workload/ask/__init__.py:_MOST_EACH": "a number of tokens",
     "workload/ask/__init__.py:_SELDOM_PARAMS": "a size of models",
     "workload/ask/asides.py:_REQUEST_TOKENS": "an assumed size of a request",
     "workload/code_files.py:_MAX_BYTES": "a limit on the size of a file",

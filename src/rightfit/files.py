@@ -1,13 +1,14 @@
-"""The cache folder of this user, files that are written whole or not at all, packed files, and the
-cells of a CSV file."""
+"""The cache folder of this user, files that are written whole or not at all, packed files, tables
+of TOML by section, and the cells of a CSV file."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import os
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,46 @@ def unpacked(packed: bytes, *, most: int) -> bytes | None:
     except zlib.error as error:
         raise OSError(str(error)) from None
     return bytes(found)
+
+
+# ---- Tables of TOML of which an answer needs a few sections.
+
+
+class Sections(Mapping[str, Any]):
+    """The tables of a TOML text by their names, each parsed when it is first asked for: an answer
+    shows a few of some hundred messages, and parsing all takes longer than finding its server. A
+    line that begins with a bracket begins a table; no list within one does. `texts`: each as it is
+    written."""
+
+    _BEGINS = re.compile(r"^(?=\[)", re.MULTILINE)
+    _NAME = re.compile(r"\[+[ \t]*(?:\"([^\"]+)\"|([\w-]+))")
+
+    def __init__(self, text: str) -> None:
+        import tomllib
+
+        before, *sections = self._BEGINS.split(text)
+        self._known: dict[str, Any] = tomllib.loads(before)
+        self.texts: dict[str, str] = dict.fromkeys(self._known, "")
+        for section in sections:
+            found = self._NAME.match(section)
+            name = (found[1] or found[2]) if found else ""
+            self.texts[name] = self.texts.get(name, "") + section
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._known:
+            import tomllib
+
+            self._known[name] = tomllib.loads(self.texts[name])[name]
+        return self._known[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.texts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.texts)
+
+    def __len__(self) -> int:
+        return len(self.texts)
 
 
 # ---- Cells of a CSV file that is opened as a sheet: text that a spreadsheet would run as a formula

@@ -4,15 +4,16 @@ third of its cost.
 The standard decorator writes six methods of each class as text and compiles each alone. A plan from
 the command line defines 155 to 190 records, and that was three tenths of its processor time
 (docs/decisions/cold-start.md). Here the standard decorator finds the fields and gives the slots,
-`__init__` alone is compiled for each class, and the other methods are the same functions for all
-classes. Fields, `replace`, `asdict`, pickling, equality, hashes and patterns are those of the
-standard library; type checkers see its decorator.
+`__init__` alone is compiled, with the first record of a class, which a third of them never have,
+and the other methods are the same functions for all classes. Fields, `replace`, `asdict`, pickling,
+equality, hashes and patterns are those of the standard library; type checkers see its decorator.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import operator
 import reprlib
 from collections.abc import Callable
@@ -31,13 +32,20 @@ else:
 
 
 _SET = object.__setattr__
+#: Annotations that mean no field.
+_MARKS = ("ClassVar", "InitVar", "KW_ONLY")
 
 
 def _record(written: Any, *, eq: bool) -> Any:
     """The class again, with slots and the methods of a record."""
     written.__doc__ = written.__doc__ or written.__name__  # else the standard library spells out its signature
+    kinds = inspect.get_annotations(written)
+    written.__annotations__ = dict.fromkeys(kinds, object)  # else it searches each text for marks that records do not have
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True)(written)
-    if len(made.__dataclass_fields__) > len(dataclasses.fields(made)) or not all(field.init for field in dataclasses.fields(made)):
+    made.__annotations__ = kinds
+    for name, kind in kinds.items():
+        made.__dataclass_fields__[name].type = kind
+    if any(mark in str(kind) for kind in kinds.values() for mark in _MARKS) or not all(field.init for field in dataclasses.fields(made)):
         raise TypeError(
             f"{written.__name__}: a record has fields only, each given to it; a constant of the class goes without an annotation"
         )
@@ -49,8 +57,21 @@ def _record(written: Any, *, eq: bool) -> Any:
         made.__eq__ = _equal
     if eq and own.get("__hash__") is None:
         made.__hash__ = _hash
-    made.__init__ = _initializer(made)
+    made.__init__ = _Initializer(made)
     return made
+
+
+class _Initializer:
+    """`__init__` of a class until it is first asked for, then the compiled one."""
+
+    __slots__ = ("_made",)
+
+    def __init__(self, made: Any) -> None:
+        self._made = made
+
+    def __get__(self, record: object, kind: type | None = None) -> Any:
+        self._made.__init__ = method = _initializer(self._made)
+        return method.__get__(record, kind)
 
 
 def _initializer(made: type) -> Any:

@@ -292,6 +292,45 @@ def test_the_list_of_google_prices_needs_no_account(fake: Fake) -> None:
             ask("gcp-list")
 
 
+# ---- Answers as they were recorded: lines of the files as their repositories had them
+# (skypilot-org/skypilot-catalog@0082b043, Cyclenerd/google-cloud-pricing-cost-calculator@0166a59e,
+# both Apache-2.0), so that the fakes are not the only ones that say how a file looks.
+
+RECORDED = Path(__file__).parent / "data/recorded"
+
+
+def recorded(name: str) -> clouds.Answer:
+    page = (RECORDED / name).read_bytes()
+    return lambda request: clouds.Reply(page, headers={"Content-Type": "text/plain"})
+
+
+def test_a_file_of_skypilot_as_it_was_recorded(fake: Fake) -> None:
+    fake.answers["skypilot"] = recorded("skypilot_nebius_vms.csv")
+    world = Known({}, {name: {} for name in providers.provider("skypilot").covers})
+    assert prices(ask("skypilot", "nebius", world=world)) == {
+        ("cpu-d3_4vcpu-16gb", "eu-north1", "on-demand"): (0.0992, "USD"),
+        ("cpu-e2_80vcpu-320gb", "eu-north1", "on-demand"): (1.984, "USD"),
+        ("gpu-h100-sxm_1gpu-16vcpu-200gb", "eu-north1", "on-demand"): (2.95, "USD"),
+        ("gpu-h100-sxm_1gpu-16vcpu-200gb", "eu-north1", "spot"): (1.25, "USD"),
+        ("gpu-h100-sxm_8gpu-128vcpu-1600gb", "eu-north1", "on-demand"): (23.6, "USD"),
+        ("gpu-h100-sxm_8gpu-128vcpu-1600gb", "eu-north1", "spot"): (10.0, "USD"),
+        ("gpu-l40s-d_4gpu-192vcpu-1152gb", "eu-north1", "on-demand"): (11.0064, "USD"),
+        ("gpu-b200-sxm_8gpu-160vcpu-1792gb", "us-central1", "on-demand"): (44.0, "USD"),
+    }
+
+
+def test_the_list_of_google_prices_as_it_was_recorded(fake: Fake) -> None:
+    fake.answers["gcp_list"] = recorded("gcp_pricing.yml")
+    rows = ask("gcp-list")
+    assert {row.as_of for row in rows if isinstance(row, PriceRow)} == {"2025-03-06"}
+    assert {key: price for key, (price, _) in prices(rows).items() if key[1] == "us-central1"} == {
+        ("a2-highgpu-1g", "us-central1", "on-demand"): 3.673385,
+        ("a2-highgpu-1g", "us-central1", "spot"): 1.293355,
+        ("a2-highgpu-1g", "us-central1", "reserved-1y"): round(1689.3711392 / 730, 9),
+        ("a2-highgpu-1g", "us-central1", "reserved-3y"): round(938.56707798 / 730, 9),
+    }
+
+
 def test_vast_offers_become_prices_per_accelerator(fake: Fake) -> None:
     offer = {"gpu_name": "RTX 4090", "gpu_ram": 24564, "min_bid": 0.2}
     fake.answers["vast"] = clouds.vast([{**offer, "id": n, "num_gpus": 2, "dph_base": 0.6 + 0.1 * n} for n in (1, 2, 3, 3)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +141,15 @@ def test_a_command_that_is_built_alone_is_the_same(name: str, words: list[str]) 
     assert alone[name].help == whole.help
     if "--help" in words:  # what draws help is loaded for it
         assert (alone[name].panel, panels(alone[name])) == (whole.panel, panels(whole))
+
+
+def test_options_of_a_plan_are_grouped_by_kind_of_work() -> None:
+    """What only training, serving, images or tables read is under that kind, and what is left over
+    is short; each heading has its Chinese."""
+    from collections import Counter
+
+    groups = Counter(panel for name, panel in panels(build(["plan", "--help"]).commands["plan"]).items() if name in OPTIONS)
+    assert {"Training", "Serving", "Images, audio and video", "Tables and data preparation"} < groups.keys()
+    assert groups["Setup (chosen automatically if not set)"] <= 6
+    chinese = tomllib.loads((Path(app.__file__).parent / "data" / "help.toml").read_text(encoding="utf-8"))["group"]
+    assert {name for name in groups if name} <= chinese.keys()

@@ -33,7 +33,7 @@ def test_more_memory_than_the_maker_gave_is_meant_by_who_says_so() -> None:
 
 def test_a_mac_serves_by_llama_cpp(run: Any) -> None:
     result = run("plan", "llama-3-8b", "--task", "serve", "--rate", "0.1/s", "--ttft", "20s", "--have", "M4 Max", "--top", "1")
-    assert "Run on your own 1x-Apple-M4-Max-40 (private)" in result.out
+    assert "Run on your own 1x-Apple-M4-Max-40:" in result.out
     assert "Setup: llama.cpp" in result.out
 
 
@@ -205,3 +205,17 @@ def test_ram_of_a_refusal_is_that_of_its_cards(run: Any, have: str, wish: str) -
     found = re.search(r"has ([\d.]+) GiB, assuming at most ([\d.]+) GiB of host RAM per GPU", said)
     assert found
     assert float(found[1]) == pytest.approx(float(found[2]) * read_machine(have).count, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("lang", "said", "how"), [("en", "to one user (assumed; ", "set --users"), ("zh", "1 个用户（假定；", "--users 50")]
+)
+def test_who_says_no_load_has_the_machine_alone(run: Any, lang: str, said: str, how: str) -> None:
+    """Weights that just fit serve no request a second; where a load is given it counts."""
+    wish = ("plan", "Qwen/Qwen2.5-72B-Instruct", "--task", "serve", "--have", "2x4090", "--top", "1", "--lang", lang)
+    alone, many = run(*wish), run(*wish, "--users", "200")
+    assert alone.code == 0
+    assert said in " ".join(alone.out.split())
+    assert how in alone.out
+    assert "N+1" not in alone.out
+    assert said not in " ".join(many.out.split())

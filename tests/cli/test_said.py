@@ -144,15 +144,34 @@ def test_a_job_that_costs_more_than_its_time_says_why(name: str) -> None:
             continue
         rent = option.cost.hourly_usd * option.estimate["total_time_s"].mid / 3600.0
         outcome = voice_of(plan).option_text(option, plan.workload, "en").outcome
-        assert option.cost.total_usd <= 1.5 * rent + 0.1 or " of it)" in outcome or "are billed for" in outcome, outcome
+        assert option.cost.total_usd <= 1.5 * rent + 0.1 or " of it" in outcome or "are billed for" in outcome, outcome
 
 
 @pytest.mark.parametrize("lang", LANGS)
 def test_a_stated_length_is_not_called_assumed(lang: Lang) -> None:
     """Of samples whose length was stated, and of those whose was not."""
-    told = {"model": "Qwen2.5-7B", "task": "finetune", "method": "lora", "data": "30ksamples"}
+    told = {"model": "Qwen2.5-7B", "task": "finetune", "method": "lora", "data": "30ksamples", "epochs": 1}
     view = View(lang=lang)
     stated, silent = (folded(text_of(short_parts(rightfit.plan(**told, **more), view), view)) for more in ({"seq_len": 800}, {}))
     word = {"en": "lengthassumed", "zh": "长度为假定"}[lang]
     assert word not in stated
     assert word in silent
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_one_epoch_that_nobody_stated_is_said(lang: Lang) -> None:
+    """It decides the price as a number of them would; stated, it says nothing new."""
+    told = {"model": "Qwen2.5-7B", "task": "finetune", "method": "lora", "data": "30ksamples"}
+    view = View(lang=lang)
+    stated, silent = (folded(text_of(short_parts(rightfit.plan(**told, **more), view), view)) for more in ({"epochs": 1}, {}))
+    word = {"en": "x1epoch", "zh": "×1遍"}[lang]
+    assert word in silent
+    assert word not in stated
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_a_charge_for_the_trained_model_is_called_its_download(lang: Lang) -> None:
+    view = View(lang=lang)
+    plan = rightfit.plan(model="DLRM 100 GB tables", task="train", data="1G interactions", epochs=1, cloud="azure")
+    text = folded(text_of(short_parts(plan, view), view))
+    assert {"en": "ofitdownloadsthetrainedmodelonce,nothingwhereitstayswithAzure", "zh": "下载一次的出网流量费"}[lang] in text

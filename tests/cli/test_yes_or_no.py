@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,8 +34,8 @@ def test_the_first_line_answers(text: str) -> None:
     found = api.check(text)[0]
     lang = "zh" if not text.isascii() else "en"
     first = _verdict(found.to_dict(lang=lang), View(lang=lang)).splitlines()[0]
-    rest = first.removeprefix(text).strip("：: ")
-    assert rest == ASKED[text]
+    rest = first.removeprefix(text).strip("：: .。")
+    assert rest.casefold() == ASKED[text].casefold()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["sentence"])
@@ -42,3 +43,20 @@ def test_a_time_of_training_is_judged_by_the_plan_of_that_job(row: dict[str, str
     found = api.check(row["sentence"])[0]
     assert found.claim == row["claim"], found.explanation_zh
     assert "部署" not in found.explanation_zh
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize(
+    ("claim", "head"),
+    [
+        ("Is a T4 enough to train YOLOv8?", {"en": "? Yes.", "zh": "？"}),
+        ("A 70B model in 4-bit fits on an RTX 4090", {"en": ": the claim is wrong", "zh": "：说法有误"}),
+    ],
+)
+def test_a_verdict_is_said_once(claim: str, head: dict[str, str], lang: str, run: Any) -> None:
+    """The verdict heads the answer; what is below gives reasons, and names memory where memory is
+    what lacks."""
+    first, second, *_ = run("check", claim, "--lang", lang).out.splitlines()
+    assert head["en"] in first if lang == "en" else first.startswith(claim)
+    assert not second.strip().casefold().startswith(("yes", "no;", "no,", "能；", "不能"))
+    assert "latency" not in second

@@ -49,7 +49,7 @@ def test_so_much_memory_is_enough_or_not(amount: int, word: str) -> None:
         f"Is full fine-tuning of this model possible at all in {amount} GB? If not, which card do I need?"
     )
     told = lines_of(post)
-    assert told[0].startswith(f"possible at all in {amount} GB: {word}, full fine-tuning needs at least 30.8 GiB")
+    assert told[0].startswith(f"Possible at all in {amount} GB: {word}, full fine-tuning needs at least 30.8 GiB")
     assert ("LoRA needs" in told[0]) == (word == "no")
 
 

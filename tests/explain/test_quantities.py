@@ -105,6 +105,7 @@ def test_what_costs_less_than_a_cent_says_so_and_prices_keep_their_digits() -> N
     assert q.cost_text(0.011, "en") == q.money_text(0.011)
     assert q.cost_text(0.0, "en") == q.money_text(0.0)
     assert q.cost_texts(0.004, 0.002, 0.02, "en", currency="usd") == ("under 1 cent", "$0.002", "$0.02")
+    assert q.cost_texts(0.001, 0.0005, 0.02, "zh", currency="cny")[0] == "不到 ¥0.01"
     assert q.money_text(0.0029) == "$0.0029"
 
 

@@ -210,3 +210,11 @@ def test_no_question_is_headed_by_a_statement_that_cannot_be_judged() -> None:
         for lang in LANGS:
             shown = verdict_words(one, kind="market", exists=True, claim="unknown", known={"nearest": []}, lang=lang)
             assert label("check", "claim_unknown", lang) not in shown, one
+
+
+def test_a_remark_behind_the_mark_does_not_turn_a_question_into_another() -> None:
+    """What is told of one's job after the question is no question whether that fits."""
+    network, disk = asked("多机训练必须 100 Gbps 吗？我是两台 8 卡 A100 训 7B 全参"), asked("NVMe 一定要 3GB/s 吗？我训练的是文本")
+    assert "RDMA" in network.explanation_zh
+    assert network.claim != "right"
+    assert disk.claim == "wrong"

@@ -10,7 +10,7 @@ import pytest
 import rightfit.search
 from rightfit.explain.messages import fields_of, has, topic
 from rightfit.explain.reasons import change_text, criterion_text, field_text, render, renderer, term_text
-from rightfit.messages import LANGS
+from rightfit.messages import LANGS, Lang
 from rightfit.physics import memory_peak, step
 from rightfit.search.answer import Reason
 from rightfit.search.criteria import CRITERIA
@@ -122,3 +122,12 @@ def test_changes_in_words(ratio: float, text: str) -> None:
 def test_terms_of_time_and_memory_with_one_name_differ() -> None:
     assert term_text("context", "en") == "CUDA context and NCCL"
     assert term_text("context_s", "en", kind="time") == "context-parallel communication"
+
+
+@pytest.mark.parametrize("lang", LANGS)
+def test_lengths_are_written_out(lang: Lang) -> None:
+    """A model's limit is read digit by digit; large and broken counts are not."""
+    assert field_text("limit", 131_072, lang) == "131,072"
+    assert field_text("samples", 5e7, lang) == {"en": "50 M", "zh": "5,000 万"}[lang]
+    assert field_text("samples", 123_456.7, lang) == {"en": "123.5 k", "zh": "12.35 万"}[lang]
+    assert field_text("samples", float("inf"), lang)

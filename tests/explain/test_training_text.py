@@ -85,3 +85,22 @@ def test_the_answer_matches_the_published_schema(name: str) -> None:
     schema = json.loads(resources.files("rightfit").joinpath("schema/plan.schema.json").read_text("utf-8"))
     answer = json.loads(planned(name).to_json(renderer("en")))
     jsonschema.validate({**answer, "rules": []}, schema)
+
+
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        ({"method": "grpo", "completions": "4"}, r"([\d,]+) prompts x (\d+) answers \(([\d,]+) tokens"),
+        ({"method": "dpo"}, r"([\d,]+) pairs of (2) x ([\d,]+) tokens"),
+    ],
+)
+def test_prompts_and_pairs_are_said_with_their_texts(wish: dict[str, str], said: str) -> None:
+    """What a method of preferences or rewards trains on: so many prompts with so many answers."""
+    from rightfit.explain.amounts import trained_text
+
+    made = plan(Workload(model="Qwen2.5-7B", task="finetune", **wish), top=1)
+    assert made.best is not None
+    found = re.search(said, trained_text(made.best, made.workload, "en"))
+    assert found is not None
+    samples, count, each = (float(one.replace(",", "")) for one in found.groups())
+    assert samples * count * each == pytest.approx(made.best.facts["tokens"], rel=1e-3)

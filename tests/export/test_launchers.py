@@ -118,6 +118,29 @@ def test_whatever_a_plan_may_name_first_something_starts(seller: str) -> None:
     assert not unstarted
 
 
+SERVES_AMD = {"azure": {"terraform-azure", "provider-cli"}, "oci": set[str](), "runpod": {"skypilot", "dstack", "runpod"}}
+
+
+@pytest.mark.parametrize("seller", SERVES_AMD)
+def test_amd_cards_are_rented_with_their_driver_or_not_by_this_way(seller: str) -> None:
+    """Images of servers have the driver of one maker: what starts is what brings AMD's."""
+    row = offered().get(seller, {}).get(("MI300X", "on-demand"))
+    assert row is None or SERVES_AMD[seller]
+    assert row is not None or seller != "azure"
+    assert sellers.starts(seller, "on-demand", "MI300X") == bool(SERVES_AMD[seller])
+    assert sellers.starts(seller, "on-demand", "H100-SXM-80GB")
+    if row is None:
+        return
+    job = moved(row, serves=False)
+    assert {target.name for target in BY_THEMSELVES if not target.problem(job)} <= SERVES_AMD[seller]
+    refused = [str(all_targets()[name].problem(job)) for name in ("skypilot", "dstack") if name not in SERVES_AMD[seller]]
+    assert all("driver of NVIDIA GPUs only" in problem for problem in refused)
+    for name in SERVES_AMD[seller] & {"terraform-azure", "provider-cli"}:
+        text = "\n".join(all_targets()[name].files(job).values())
+        assert "2204-rocm" in text, name
+        assert "/dev/kfd" in text, name
+
+
 def test_a_label_is_started_as_the_chip_that_it_equals() -> None:
     hidden = [card for card in facts.accelerators().values() if card.equivalent_to]
     assert len(hidden) > 8

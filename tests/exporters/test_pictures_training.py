@@ -198,7 +198,8 @@ def make_wan(folder: Path, scratch: Path) -> Path:
 ADAPTED = {
     "flux": ("flux-lora", make_flux, {"base": "half", "swaps": False}),
     "flux, 8 bit and swapped": ("flux-lora-swapped", make_flux, {"base": "fp8", "swaps": True}),
-    "wan": ("wan-lora", make_wan, {"base": "half", "swaps": True}),
+    "wan, swapped": ("wan-lora", make_wan, {"base": "half", "swaps": True}),
+    "wan, 8 bit and swapped": ("wan-lora", make_wan, {"base": "fp8", "swaps": True}),
 }
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rightfit import facts
 from rightfit.errors import AmbiguousNameError, UnknownNameError
-from rightfit.facts.devices import architecture_code
+from rightfit.facts.devices import architecture_code, named_accelerators
 
 STEADY = settings(deadline=None, derandomize=True, max_examples=60)
 
@@ -143,3 +143,32 @@ def test_every_accelerator_says_what_a_prediction_needs(name: str) -> None:
 # Rates that the maker does not publish, and cards that run no training or serving program of ours.
 UNPUBLISHED = frozenset({"MI308X"})
 OWN_SOFTWARE = frozenset({"Qualcomm-AI100", "MTT-S5000", "MLU590", "MetaX-C500"}) | {f"Apple-{chip}" for chip in APPLE}
+
+
+@pytest.mark.parametrize(
+    ("named", "covered", "left"),
+    [
+        ("A100+", {"A100-SXM-80GB", "H100-SXM-80GB", "H200-SXM-141GB"}, {"L40S", "RTX-4090", "T4", "MI300X"}),
+        ("L40S+", {"L40S", "A100-SXM-80GB", "H100-SXM-80GB"}, {"RTX-4090", "A10G"}),
+        ("4090+", {"RTX-4090", "RTX-5090", "L40S", "A100-SXM-40GB"}, {"T4", "V100-SXM-16GB"}),
+    ],
+)
+def test_as_good_a_card_has_as_much_memory_and_speed(named: str, covered: set[str], left: set[str]) -> None:
+    found = set(facts.accelerators_at_least(named))
+    assert covered <= found, covered - found
+    assert not left & found
+    assert set(named_accelerators(named, field="gpu")) == found
+
+
+def test_a_label_of_a_cloud_stands_for_the_chip_that_its_figures_are_those_of() -> None:
+    """H20 is rented as GPU H; a wish for it finds that where no server with one has a price."""
+    from rightfit.search.constraints import read_filters
+    from rightfit.search.offers import open_priced
+    from rightfit.workload import Workload
+
+    labels = facts.labelled_as(facts.match_accelerators("H20"))
+    assert set(labels) == {"ALI-GPU-H-96GB", "ALI-GPU-H-e-141GB"}
+    assert all(facts.accelerators()[one].vendor == "undisclosed" for one in labels)
+    for wanted, is_label in (("H20", True), ("L4", False)):
+        found = read_filters(Workload(model="7B", task="serve", rate="1/s", gpu=wanted), open_priced())
+        assert any(facts.accelerators()[one].vendor == "undisclosed" for one in found.gpus) == is_label

@@ -108,6 +108,19 @@ def test_it_answers_as_the_expression_of_the_standard_library() -> None:
             assert bool(getattr(ours, way)(said, 13)) == bool(getattr(plain, way)(said, 13))
 
 
+def test_one_that_is_asked_often_answers_as_before() -> None:
+    """Then it is compiled, and asks no more for what it needs."""
+    rare = Expression(r"xeon|(?<!\w)epyc (\d+)", ignore_case=True)
+    texts = [f"CPU EPYC {number}" if number % 3 else f"CPU Graviton {number}" for number in range(300)]
+    plain = re.compile(r"xeon|(?<!\w)epyc (\d+)", re.IGNORECASE)
+    assert [bool(rare.search(text)) for text in texts] == [bool(plain.search(text)) for text in texts]
+    unused = Expression("neverthere", ignore_case=True)
+    assert not any(unused.search(text) for text in texts[:50])
+    assert unused._compiled is None
+    assert not any(unused.search(text) for text in texts)
+    assert unused._compiled is not None
+
+
 def test_words_of_which_the_longest_counts() -> None:
     pattern = either(["gpu", "gpu hour", "显卡"], lambda word: (r"\b", r"\b") if word.isascii() else ("", ""))
     assert re.findall(pattern, "gpu hour, gpus, gpu, 两显卡") == ["gpu hour", "gpu", "显卡"]

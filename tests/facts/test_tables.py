@@ -104,8 +104,17 @@ def test_every_bundled_coefficient_is_a_number_with_unit_and_source() -> None:
     for file in files:
         values = facts.coefficients(file.stem)
         entries = facts.coefficient_entries(file.stem)
-        assert set(values) == set(entries)
-        assert all(isinstance(value, float) for value in values.values())
+        assert values == {key: float(str(entry["value"])) for key, entry in entries.items()}
+
+
+def test_plain_entries_are_read_without_their_sources(data_folder: Path) -> None:
+    text = '["a.b"]\nvalue = -1.5e-3\nunit = "s"\nsource = "a fit"\n\n[c]\nprior = 1\nvalue = 2\nunit = "1"\nsource = "a [1] fit"\n'
+    (data_folder / "coefficients" / "x.toml").write_text(text)
+    assert dict(facts.coefficients("x")) == {"a.b": -1.5e-3, "c": 2.0}
+    assert tables.coefficient_entries.cache_info().currsize == 0
+    (data_folder / "coefficients" / "y.toml").write_text(text.replace("= 2", "= 2_000"))
+    assert facts.coefficients("y")["c"] == 2000.0
+    assert tables.coefficient_entries.cache_info().currsize == 1
 
 
 def test_coefficients_are_read_as_numbers(data_folder: Path) -> None:

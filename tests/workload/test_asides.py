@@ -138,3 +138,20 @@ def test_steps_over_pictures_without_a_batch_take_one_each() -> None:
 def test_a_card_that_is_asked_about_is_none_on_which_it_failed(said: str) -> None:
     post = f"想用LoRA微调Qwen2.5-7B，3000条，每条300字。自己的笔记本是4060 8G显存，一跑就报 CUDA out of memory。请问租什么卡合适？{said}大概要跑多久"
     assert understand(post).wishes["gpu"] == "4090"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "read"),
+    [
+        ("ComfyUI 跑 SDXL，每天用三四个小时", {"users": "1", "latency": "1min"}),
+        ("I run SDXL in ComfyUI all day as a service", {"users": "1", "latency": "1min"}),
+        ("部署 qwen3:32b，用 ollama", {"users": "1"}),
+        ("部署 qwen3:32b，用 ollama，20 人用", {"users": "20"}),
+        ("serve Qwen2.5-7B, low traffic", {"rate": "1/min"}),
+        ("部署 Qwen2.5-7B 服务，访问量不大", {"rate": "1/min"}),
+        ("serve Qwen2.5-7B at 5 requests/s, low traffic at night", {"rate": "5/s"}),
+    ],
+)
+def test_a_tool_of_one_person_and_little_traffic_say_how_many(sentence: str, read: dict[str, str]) -> None:
+    wishes = understand(sentence).wishes
+    assert {name: wishes.get(name) for name in read} == read

@@ -35,6 +35,7 @@ LINES, TYPED, *BLIND = (
         "sentences_tenth.txt",
         "sentences_tenth_fresh.txt",
         "sentences_small_words.txt",
+        "sentences_parts.txt",
     )
 )
 

@@ -98,6 +98,8 @@ def usage_problem(error: Any, arguments: Sequence[str] = ()) -> Message | None:
             return Message("usage.of_plan", option=error.option_name, command=context.command_path)
         if context.command.name == "fleet" and (place := _in_a_fleet(error.option_name)):
             return Message("usage.of_fleet", option=error.option_name, place=place)
+        if error.option_name.removeprefix("--").replace("-", "_") in OPTIONS and (example := _example(context.command.help or "")):
+            return Message("usage.not_here", option=error.option_name, command=context.command_path, example=example)
         return Message("usage.no_option", option=error.option_name, hint=_nearest(error.option_name, names))
     text = " ".join(error.format_message().split())
     if text.startswith("No such command") and context is not None:

@@ -44,11 +44,18 @@ Runs = Annotated[
 ]
 _GROUPS: Mapping[str, tuple[str, ...]] = {
     "Goal": ("epochs", "confidence", "objective", "currency"),
-    "Service": (
-        *("rate", "users", "input_tokens", "output_tokens", "trace", "profile", "ttft", "tpot", "latency", "percentile"),
-        *("api_price", "prefix_share", "cached_tokens", "adapters", "adapter_rank"),
-        *("speculative", "draft_tokens", "acceptance", "kv_cache", "gpu_memory_utilization", "fleet"),
+    "Training": (
+        *("seq_len", "global_batch", "micro_batch", "optimizer", "lora_rank", "lora_targets", "recompute", "attention"),
+        *("pipeline_parallel", "sharding", "offload", "update", "rollout", "completions", "reward_model"),
+        *("storage", "data_location", "decode", "workers"),
     ),
+    "Serving": (
+        *("rate", "users", "think", "input_tokens", "output_tokens", "trace", "profile", "ttft", "tpot", "latency", "percentile"),
+        *("api_price", "prefix_share", "cached_tokens", "cache_hits", "adapters", "adapter_rank", "beside", "slice", "fleet"),
+        *("speculative", "draft_tokens", "acceptance", "kv_cache", "kv_offload", "gpu_memory_utilization"),
+    ),
+    "Images, audio and video": ("input_shape", "image_size", "frames", "images", "denoise_steps", "audio_length", "latents"),
+    "Tables and data preparation": ("columns", "library", "trees", "depth", "settings", "operation"),
     "Where and how to rent": (
         "cloud",
         "region",

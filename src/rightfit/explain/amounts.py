@@ -21,6 +21,7 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {
     "stated": (),
     "amount": ("data", "data_tokens", "data_samples", "requests"),
     "each": ("data_tokens",),
+    "length": ("seq_len",),
     "passes": ("epochs",),
     "input": ("input_tokens",),
     "output": ("output_tokens",),
@@ -45,6 +46,8 @@ def trained_text(option: Option, workload: Any, lang: Lang) -> str:
         amount, parts = _tokens(option, workload, passes, lang)
     if passes != 1.0:
         amount = say("amounts.passes", lang, amount=amount, passes=q.plain(passes))
+    elif "epochs" in known.get("assumed", ()) and workload.task == "finetune" and "sample" not in known:
+        amount, parts = say("amounts.one_pass", lang, amount=amount), [*parts, "passes"]  # what decides is said, though it is one
     return marked(amount, parts, known, lang)
 
 
@@ -62,7 +65,25 @@ def _tokens(option: Option, workload: Any, passes: float, lang: Lang) -> tuple[s
         if workload.seq_len:  # its length was stated, though it may be only the longest
             return say("amounts.tokens_of_full_samples", lang, **texts), ["stated"]
         return say("amounts.tokens_of_samples", lang, **texts), ["stated", "each"]
+    if option.layout.update and (tuned := _tuned(option, workload, tokens, lang)) is not None:
+        return tuned
     return say("amounts.tokens", lang, tokens=q.count_text(tokens, lang)), ["amount", "passes"] if passes != 1.0 else ["amount"]
+
+
+def _tuned(option: Option, workload: Any, tokens: float, lang: Lang) -> tuple[str, list[str]] | None:
+    """The pairs or prompts that a method of preferences or rewards trains on, each with its texts;
+    None of a method of single texts."""
+    from rightfit.facts.trainers import tuning_methods
+
+    method, length = tuning_methods().get(str(option.layout.method)), float(option.facts.get("seq_len") or 0.0)
+    count = float((workload.completions if method.rollout else 0) or method.sequences) if method else 0.0
+    if method is None or count < 2.0 or not length:
+        return None
+    fields = {"samples": f"{tokens / (count * length):,.0f}", "count": q.plain(count), "each": f"{length:,.0f}"}
+    fields["tokens"] = q.count_text(tokens, lang)
+    if method.rollout:
+        return say("amounts.prompts_answered", lang, **fields), ["amount", "input", "output"]
+    return say("amounts.pairs", lang, **fields), ["amount", "length"]
 
 
 def table_text(option: Option, workload: Any, lang: Lang) -> str:
@@ -114,6 +135,7 @@ def load_text(option: Option, workload: Any, lang: Lang) -> str:
         coming = marked(say("amounts.rate", lang, rate=rate), ["rate"], known, lang)
     else:
         key = "users_in_flight" if not known["think_s"] else "users_assumed" if "think" in known.get("assumed", ()) else "users"
+        key = "user_assumed" if "users" in known.get("assumed", ()) else key
         coming = say(f"amounts.{key}", lang, users=f"{workload.users:,}", rate=rate, think=q.duration_text(known["think_s"], lang))
     return say("amounts.of_each", lang, rate=coming, amount=each) if each else coming
 

@@ -77,6 +77,7 @@ _SHORTEST_NAME = 4
 #: Asked of the cards that are named: how long, for how much, whether it is worth it, for how many.
 _OTHER_AMOUNT = expression(
     r"多久|多长时间|多大|多少显存|几天|几个?小时|多少钱|费用|花多少|多少个?(?:人|用户|并发|路|请求)|几个人|怎么样|划算|值得|值不值|性价比"
+    r"|\d+\s*G(?:bps|b/s|bit/?s?)(?![A-Za-z])|(?<![A-Za-z])(?:nvlink|infiniband|rdma)(?![A-Za-z])"
     r"|\bhow (?:long|many (?:users|requests|people))\b|\bhow much (?:does|will|would|is) it\b|\bcosts?\b|\bworth\b"
 )
 #: A size alone.
@@ -146,7 +147,7 @@ def fits(said: str, catalog: Catalog) -> Judged | None:
             told[lang] += ("；" if lang == "zh" else "; ") + text_of("tuned_beside", lang, needs=needs)
     known = {"model": model, "answer": "depends" if answer == "some" else answer, **tried[0][2]}
     claim = {"yes": "right", "no": "wrong", "helped": "wrong", "some": "wrong"}.get(answer, "unknown")
-    return Judged("rule", claim, both(f"answer_{answer}", told=told), known)
+    return Judged("rule", claim, _qualified(answer, told=told), known)
 
 
 def need_claim(said: str, catalog: Catalog) -> Judged | None:
@@ -260,7 +261,7 @@ def _fewer_do(one: Hardware, jobs: Sequence[Mapping[str, Any]], model: str, cata
                 return Judged(
                     "rule",
                     claim,
-                    both(f"answer_{answer}", told=trial[1]),
+                    _qualified(answer, told=trial[1]),
                     {"model": model, "count": count, "answer": "yes" if claim == "right" else "no"},
                 )
     return _fit_of_all(one, lightest, model, catalog)
@@ -289,7 +290,7 @@ def _fit_of_all(one: Hardware, jobs: Sequence[Mapping[str, Any]], model: str, ca
         return None
     answer, told, known = trial
     claim = {"yes": "right", "no": "wrong", "helped": "wrong"}.get(answer, "unknown")
-    return Judged("rule", claim, both(f"answer_{answer}", told=told), {"model": model, "answer": answer, **known})
+    return Judged("rule", claim, _qualified(answer, told=told), {"model": model, "answer": answer, **known})
 
 
 _Trial = tuple[str, Mapping[Lang, str], dict[str, Any]]
@@ -432,6 +433,11 @@ def _on_own(one: Hardware, jobs: Sequence[Mapping[str, Any]], catalog: Catalog) 
     return answer, both("fit_own", cards=cards, told=_joined(told)), {"cards": [one.names[0]], "count": one.count, "fits": done}
 
 
+def _qualified(answer: str, told: Mapping[Lang, str]) -> Mapping[Lang, str]:
+    """What is told below the verdict; yes and no are the verdict itself."""
+    return told if answer in ("yes", "no") else both(f"answer_{answer}", told=told)
+
+
 def _answer_of(outcomes: Sequence[SetupOutcome]) -> str:
     """yes, no, helped (only with what the host lends) or depends, over the jobs that are meant."""
     words = {"no" if not outcome.fits else "helped" if outcome.helps else "yes" for outcome in outcomes if outcome.fits is not None}
@@ -445,6 +451,8 @@ def _outcome(job: Mapping[str, Any], outcome: SetupOutcome, memory_bytes: float)
         return {lang: outcome_text(outcome, lang) for lang in LANGS}
     memory, weights = q.memory_text(memory_bytes), q.memory_text(weights_bytes(job))
     key = "fits" if outcome.fits else "slow" if _is_slow(job, outcome, memory_bytes) else "fits_not"
+    if key == "fits_not" and weights_bytes(job) >= memory_bytes:
+        key = "too_large"
     is_told = (told := format_of(job)) and told != "fp16"
     shown = both("format_told", format=told.upper()) if is_told else both("format_16")
     return both(f"serve_{key}", where=outcome.server, weights=weights, memory=memory, format=shown)

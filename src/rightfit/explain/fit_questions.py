@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.claim_words import card_pattern, text_of
+from rightfit.explain.claim_words import card_pattern
 from rightfit.explain.claims import claim_lookup, feature_of, features_in
 from rightfit.explain.fit_claims import ROOMY, counted_weights, format_of
 from rightfit.explain.messages import topic
@@ -97,17 +97,11 @@ def asked_to_fit(sentence: str) -> str:
 def overflowing(sentence: str, fits: CheckResult) -> CheckResult:
     """The answer whether memory runs out, from that whether it is enough."""
     answer = {"yes": "no", "no": "yes", "helped": "yes"}.get(answer := str(fits.facts.get("answer", "")), answer)
-    told: dict[Lang, str] = {"en": fits.explanation_en, "zh": fits.explanation_zh}
-    for lang in LANGS:
-        for key in ("answer_yes", "answer_no"):  # the word for whether it fits
-            told[lang] = told[lang].removeprefix(text_of(key, lang, told=""))
     return dataclasses.replace(
         fits,
         query=sentence,
         claim=turned(fits.claim),
         facts={**fits.facts, **({"answer": answer} if answer else {})},
-        explanation_en=told["en"],
-        explanation_zh=told["zh"],
     )
 
 

@@ -63,6 +63,8 @@ def market_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     for reader in (_own_or_rent, way_to_pay, _why_not, _spot_saving, _measured, _figures_of_card):
         if (found := reader(sentence, catalog)) is not None:
             return found
+    if "price" in asked and not _pattern("price").search(_pattern("amount").sub(" ", sentence)):
+        asked.discard("price")  # "how much VRAM"
     if "price" in asked and (priced := _server_prices(sentence, catalog)) is not None:
         return priced
     outside = _OUTSIDE.search(sentence)
@@ -332,12 +334,15 @@ def hours_a_day(sentence: str) -> float:
 def _hours(sentence: str, told: Any) -> float:
     """The hours that a price is asked for: of a month, of the time that is told, else one."""
     from rightfit.units import parse_duration
+    from rightfit.workload.ask.grammar import DURATION
 
     if (daily := hours_a_day(sentence)) and _pattern("month").search(sentence):
         return round(daily * HOURS_PER_MONTH / 24.0, 1)
     if _pattern("month").search(sentence):
         return HOURS_PER_MONTH
     every = next((hours for words, hours in _EVERY.items() if expression(words).search(sentence)), 0.0)
+    if not told and (said := DURATION.search(sentence)):  # "3 天 多少钱" is no deadline of a job
+        told = said[0].strip()
     return every or (parse_duration(str(told)) / 3600.0 if told else 1.0)
 
 
@@ -439,10 +444,14 @@ def _named(sentence: str) -> dict[str, str]:
     filler = re.compile(
         rf"(?:{_pattern('filler').pattern}|{'|'.join(_table()['words'][name][0] for name in ('list', 'who'))}|[\s的吗么呢]|\d)+", re.I
     )
-    unknown = [
-        word for word in found.weighty if not filler.fullmatch(word) and not any(_pattern(name).search(word) for name in _table()["words"])
-    ]
+    known = [_pattern(name) for name in _table()["words"]]
+    unknown = [word for word in found.weighty if not filler.fullmatch(_beside(word, known)) and _beside(word, known)]
     return {} if unknown else {name: str(value) for name, value in found.wishes.items()}
+
+
+def _beside(word: str, known: Sequence[Expression]) -> str:
+    """What is left of words without those that questions about the market are asked with."""
+    return functools.reduce(lambda rest, pattern: pattern.sub(" ", rest), known, word).strip()
 
 
 # ---- Prices and servers.
@@ -691,7 +700,28 @@ def compared(spoken: Sequence[str], sentence: str, catalog: Catalog, lang: Lang)
     money = _per_money(cards, catalog, lang) if not is_speed or is_price or _pattern("better").search(sentence) else []
     rooms = [_text("room_of", lang, name=card.name, size=f"{math.floor(card.memory_bytes / GIB / 2)}") for card in cards]
     room = _text("room", lang, rooms=("、" if lang == "zh" else ", ").join(rooms))
-    return [*head, *lines, *([] if is_speed else [ratio]), *money, room, f"`rightfit plan MODEL --gpu {shlex.quote(','.join(spoken))}`"]
+    return [
+        *head,
+        *lines,
+        *([] if is_speed else [ratio]),
+        *money,
+        *new_cuda_lines(cards, lang),
+        room,
+        f"`rightfit plan MODEL --gpu {shlex.quote(','.join(spoken))}`",
+    ]
+
+
+#: Releases of CUDA from here on are not in images of usual age.
+_NEW_CUDA = 12.8
+
+
+def new_cuda_lines(cards: Sequence[Accelerator], lang: Lang) -> list[str]:
+    """Cards that software of usual age does not run on."""
+    return [
+        _text("new_cuda", lang, card=card.name, cuda=card.min_cuda, capability=f"{card.compute_capability:.1f}")
+        for card in cards
+        if card.vendor == "NVIDIA" and card.min_cuda and float(card.min_cuda) >= _NEW_CUDA
+    ]
 
 
 def _per_money(cards: Sequence[Accelerator], catalog: Catalog, lang: Lang) -> list[str]:
@@ -710,7 +740,11 @@ def _per_money(cards: Sequence[Accelerator], catalog: Catalog, lang: Lang) -> li
     best = [max(bought, key=lambda name, at=at: bought[name][at]) for at in range(3)]  # type: ignore[misc]
     key = "per_money_pick" if len(set(best)) == 1 else "per_money_split"
     each = ("；" if lang == "zh" else "; ").join(shown)
-    return [_text("per_money", lang, each=each), _text(key, lang, better=best[0], compute=best[0], bandwidth=best[1], memory=best[2])]
+    told = [_text("per_money", lang, each=each), _text(key, lang, better=best[0], compute=best[0], bandwidth=best[1], memory=best[2])]
+    largest = max(cards, key=lambda card: card.memory_bytes)
+    if key == "per_money_split" and largest.memory_bytes > next(card for card in cards if card.name == best[2]).memory_bytes:
+        told.append(_text("most_memory", lang, card=largest.name, memory=q.memory_text(largest.memory_bytes)))
+    return told
 
 
 def _least(card: str, catalog: Catalog) -> tuple[float, str] | None:
@@ -734,7 +768,7 @@ def card_line(card: Accelerator, catalog: Catalog, lang: Lang) -> str:
         name=card.name,
         memory=q.memory_text(card.memory_bytes),
         bandwidth=f"{card.memory_bandwidth / 1e9:,.4g}",
-        rate=f"{max(card.bf16_flops, card.fp16_flops) / 1e12:,.4g}",
+        rate=f"{(max(card.bf16_flops, card.fp16_flops) or card.fp32_flops) / 1e12:,.4g}",
         bf16="" if card.supports_bf16 else _text("no_bf16", lang),
         fp8=_text("fp8", lang) if card.fp8_flops else "",
         link=link,

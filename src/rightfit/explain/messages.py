@@ -16,7 +16,6 @@ import math
 import os
 import re
 import string
-import tomllib
 from collections.abc import Mapping
 from enum import Enum
 from functools import cache
@@ -33,6 +32,7 @@ from rightfit.errors import (
     UnavailableError,
     UnknownNameError,
 )
+from rightfit.files import Sections
 from rightfit.messages import LANGS as LANGS
 from rightfit.messages import Lang as Lang
 from rightfit.messages import Message
@@ -73,7 +73,7 @@ def default_lang(environment: Mapping[str, str] = os.environ) -> Lang:
 @cache
 def topic(name: str) -> Mapping[str, Any]:
     """A table of words (data/NAME.toml); of a topic of messages {key: {"en": text, "zh": text}}."""
-    return tomllib.loads((_DATA / f"{name}.toml").read_text(encoding="utf-8"))
+    return Sections((_DATA / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def family_topic(family: str) -> str:
@@ -133,7 +133,7 @@ def fields_of(text: str) -> frozenset[str]:
 @functools.cache
 def labels() -> Mapping[str, Mapping[str, Mapping[str, str]]]:
     """{section: {key: {"en": text, "zh": text}}}."""
-    return tomllib.loads((_DATA / "labels.toml").read_text(encoding="utf-8"))
+    return Sections((_DATA / "labels.toml").read_text(encoding="utf-8"))
 
 
 def label(section: str, key: str, lang: Lang, **fields: object) -> str:

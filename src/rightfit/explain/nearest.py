@@ -179,13 +179,21 @@ def known_answer(sentence: str, *, least: float = _SAME) -> CheckResult | None:
         near = (
             Near("known", same, 1.0, sentence)
             if same
-            else next((one for one in nearest_texts(sentence)[:1] if one.source == "known" and one.phrase and one.score >= least), None)
+            else next((one for one in nearest_texts(sentence)[:1] if _is_asked(one, sentence) and one.score >= least), None)
         )
     if near is None:
         return None
     told = {lang: _told(near, lang) for lang in LANGS}
     word = {"depends": "unknown"}.get(str(claim), claim)
     return CheckResult(sentence, "rule" if claim else "market", True, word, {"known": near.name}, (), told["en"], told["zh"])
+
+
+def _is_asked(near: Near, sentence: str) -> bool:
+    """Whether a text answers by its phrasing, which is not of other cards than the sentence."""
+    if near.source != "known" or not near.phrase:
+        return False
+    mine, theirs = ({name for _, names in cards_of(text) for name in names} for text in (sentence, near.phrase))
+    return not mine or not theirs or bool(mine & theirs)
 
 
 def _plain(sentence: str) -> str:
@@ -203,7 +211,7 @@ def general_lines(sentence: str) -> dict[Lang, str] | None:
     """What our table says of the subject of a sentence, in a line that says so; None where nothing
     is near enough."""
     near = next(iter(nearest_texts(sentence)), None)
-    if near is None or near.source != "known" or not near.phrase or near.score < _SURE:
+    if near is None or not _is_asked(near, sentence) or near.score < _SURE:
         return None
     return {lang: f"{_text('general', lang)}{'' if lang == 'zh' else ' '}{_told(near, lang)}" for lang in LANGS}
 

@@ -54,10 +54,14 @@ def data_path_lines(part: Mapping[str, Any], lang: Lang, *, currency: str = "usd
     lines.append(say("data_path.loaders", lang, **texts))
     if part["upload_s"] > 0:
         lines.append(
-            say("data_path.moved", lang, time=q.duration_text(part["upload_s"], lang), usd=q.money_text(part["moved_usd"], currency))
+            say("data_path.moved", lang, time=q.duration_text(part["upload_s"], lang), usd=q.cost_text(part["moved_usd"], lang, currency))
         )
     lines.append(_checkpoint(part["checkpoint"], lang, currency))
     return tuple(lines)
+
+
+#: A smaller share of a core is none that one would look at.
+_LEAST_CORES = 0.01
 
 
 def _texts(part: Mapping[str, Any], lang: Lang) -> dict[str, str]:
@@ -71,7 +75,7 @@ def _texts(part: Mapping[str, Any], lang: Lang) -> dict[str, str]:
         "samples": q.count_text(part["samples_per_s"], lang) if part["samples_per_s"] >= _LARGE else q.plain(part["samples_per_s"]),
         "decode": say_or(f"data_path.decode_{part['decode']}", lang, part["decode"]),
         "unit": say(f"data_path.unit_{'tokens' if part['decode'] in ('tokenized', 'text') else 'samples'}", lang),
-        "needed_cores": q.plain(part["needed_cores"], 2),
+        "needed_cores": q.plain(part["needed_cores"], 2) if part["needed_cores"] >= _LEAST_CORES else f"< {_LEAST_CORES:g}",
         "cores": q.plain(part["cores"]),
         "workers": q.counted("worker", part["workers"], lang),
         "stall": q.percent_text(part["stall_share"]),
@@ -102,7 +106,7 @@ def _checkpoint(part: Mapping[str, float], lang: Lang, currency: str) -> str:
         write=q.duration_text(part["write_s"], lang),
         upload=q.duration_text(part["upload_s"], lang),
         kept=f"{part['kept']:.0f}",
-        usd=q.money_text(part["object_usd"], currency),
+        usd=q.cost_text(part["object_usd"], lang, currency),
     )
 
 
@@ -340,7 +344,7 @@ def outcome(option: Option, workload: Any, lang: Lang) -> str:
         cost=money[0],
         cost_low=money[1],
         cost_high=money[2],
-        beyond=beyond_text(option, lang, currency=workload.currency),
+        beyond=beyond_text(option, lang, currency=workload.currency, is_download=not workload.data_location),
     )
 
 
@@ -349,14 +353,18 @@ def outcome(option: Option, workload: Any, lang: Lang) -> str:
 TOLD_SHARE, TOLD_USD = 0.2, 0.05
 
 
-def beyond_text(option: Option, lang: Lang, *, currency: str) -> str:
+def beyond_text(option: Option, lang: Lang, *, currency: str, is_download: bool = False) -> str:
     """Why a job costs more than its time at the price of an hour: the largest charge beside the
-    servers, or hours that are billed and not used; empty where neither is much of it."""
+    servers, or hours that are billed and not used; empty where neither is much of it.
+    `is_download`: what is sent out is the trained model alone."""
     total, rent = option.cost.total_usd, option.cost.terms.get("servers_usd", 0.0)
     told = max(TOLD_SHARE * total, TOLD_USD)
     others = {name: usd for name, usd in option.cost.terms.items() if name != "servers_usd"}
     name = max(others, key=lambda one: others[one], default="")
     if name and others[name] >= told:
+        if name == "egress_usd" and is_download:
+            provider = q.provider_text(option.provider, lang)
+            return say("choice.beyond_download", lang, money=q.money_text(others[name], currency), provider=provider)
         return say("choice.beyond_rent", lang, name=term_text(name, lang, kind="cost"), money=q.money_text(others[name], currency))
     used = option.cost.hourly_usd * option.estimate["total_time_s"].mid / 3600.0
     if rent - used >= told and option.cost.hourly_usd:

@@ -14,7 +14,7 @@ from rightfit.explain.messages import join, label, say, say_or
 from rightfit.messages import Lang
 from rightfit.records import dataclass
 from rightfit.units import GIB, currency_sign
-from rightfit.workload.amounts import from_usd
+from rightfit.workload.amounts import exchange_rate, from_usd
 
 if TYPE_CHECKING:
     from rightfit.search.answer import Option
@@ -129,8 +129,14 @@ CENT = 0.01  # USD
 
 
 def cost_text(usd: float, lang: Lang, currency: str = "usd") -> str:
-    """What something costs in all: "under 1 cent" where it is less."""
-    return say("quantities.under_a_cent", lang) if 0 < usd < CENT else money_text(usd, currency)
+    """What something costs in all: "under 1 cent" where it is less, of another currency than
+    dollars under a hundredth of it."""
+    least_usd = CENT if currency == "usd" else CENT / exchange_rate(currency).units_per_usd
+    if not 0 < usd < least_usd:
+        return money_text(usd, currency)
+    if currency == "usd":
+        return say("quantities.under_a_cent", lang)
+    return say("quantities.under", lang, least=money_text(least_usd, currency))
 
 
 def cost_texts(mid: float, low: float, high: float, lang: Lang, *, currency: str) -> tuple[str, str, str]:
@@ -202,13 +208,14 @@ def rent_text(option: Option, cards: str, lang: Lang, *, currency: str) -> str:
     price is named and no more."""
     key = "choice.rent_unpriced" if not is_priced(option) else "choice.own" if option.purchase == "owned" else "choice.rent"
     doubted = doubted_price_text(option, lang, currency=currency)
+    own_place = "" if option.region == option.provider else say("choice.own_place", lang, region=option.region)
     text = say(
         key,
         lang,
         nodes="" if option.nodes == 1 else say("choice.nodes_prefix", lang, count=option.nodes),
         instance=option.instance_type,
         provider=provider_text(option.provider, lang),
-        region=place_text(option, lang),
+        **({"place": own_place} if key == "choice.own" else {"region": place_text(option, lang)}),
         purchase=purchase_text(option.purchase, lang),
         cards=cards,
         price=money_text(option.cost.hourly_usd, currency),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit.errors import RightfitError
 from rightfit.explain.beside.questions import terms_told, without_questions
 from rightfit.explain.beside.settled import settle
+from rightfit.explain.card_questions import card_question
 from rightfit.explain.claim_words import NAMED_SERVER, cards_of
 from rightfit.explain.claims import as_fast_lookup, claim_lookup
 from rightfit.explain.decisions import chart_lookup
@@ -17,6 +18,7 @@ from rightfit.explain.fit_claims import LOAD
 from rightfit.explain.fit_questions import asked_to_fit, feature_question, fit_question, overflowing
 from rightfit.explain.glossary import defined_terms, glossary, term_lookup, terms_in, told_terms
 from rightfit.explain.market_questions import market_question, way_to_pay
+from rightfit.explain.model_questions import model_question
 from rightfit.explain.nearest import asks_something, general_lines, known_answer, nearest_answer
 from rightfit.explain.open_wishes import asked_rule, largest_model, moving_price, open_wish, planned_answer
 from rightfit.explain.rule_lookup import find_rule, rule_answer, statement_answer
@@ -87,7 +89,13 @@ def asked_first(sentence: str, *, catalog: Catalog | None = None) -> CheckResult
     if not is_question(sentence):
         return None
     market = catalog or open_priced()
-    return asked_so(sentence) or weight_question(sentence, market) or able_question(sentence, market)
+    return (
+        asked_so(sentence)
+        or card_question(sentence, market)
+        or model_question(sentence, market)
+        or weight_question(sentence, market)
+        or able_question(sentence, market)
+    )
 
 
 def with_general(found: CheckResult | None) -> CheckResult | None:
@@ -106,6 +114,8 @@ def _answered(sentence: str, catalog: Catalog) -> CheckResult | None:
     return (
         largest_model(sentence, catalog)
         or asked_so(sentence)
+        or card_question(sentence, catalog)
+        or model_question(sentence, catalog)
         or weight_question(sentence, catalog)
         or moving_price(sentence, catalog)
         or topic_question(sentence, catalog)

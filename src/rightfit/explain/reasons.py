@@ -51,6 +51,8 @@ _CRITERION_UNITS = {
 } | dict.fromkeys(("ttft", "tpot", "latency"), "limit_s")
 #: What measured runs say of an option (measure/own_runs.py).
 OWN_RUNS = ("own_runs", "own_runs_card", "own_runs_other", "own_runs_unused", "own_runs_impossible")
+#: Whole numbers below this are written out: lengths are read digit by digit (131,072).
+_WRITTEN_OUT = 1e7
 UNSHARDED = frozenset({"none", "ddp", ""})
 
 
@@ -182,6 +184,8 @@ def _number_text(name: str, value: float, lang: Lang, currency: str) -> str:
         return q.probability_text(value, lang) if name.endswith("probability") else q.percent_text(value)
     if name.startswith("expected_"):
         return q.plain(value, 2) if value == 0 or value >= 1e-3 else say("quantities.tiny", lang)
+    if abs(value) < _WRITTEN_OUT and value == int(value):
+        return f"{value:,.0f}"
     return q.count_text(value, lang) if value >= 1e5 else q.plain(value)
 
 

@@ -471,6 +471,14 @@ def verdict_of(result: CheckResult, lang: Lang) -> str:
     return verdict_words(result.query, kind=result.kind, exists=result.exists, claim=result.claim, known=result.facts, lang=lang)
 
 
+def headed(query: str, verdict: str, lang: Lang) -> str:
+    """What was asked or stated, with its verdict: a question and its answer, or a statement, a
+    colon and what it is."""
+    if query.rstrip().endswith(("?", "？")) and verdict:
+        return f"{query}{verdict}。" if lang == "zh" else f"{query} {verdict[:1].upper()}{verdict[1:]}."
+    return ("：" if lang == "zh" else ": ").join(filter(None, [query, verdict]))
+
+
 def headline(result: CheckResult, lang: Lang) -> str:
     """What heads an answer that says whether something is right; "" of any other."""
     return "" if result.claim is None else verdict_of(result, lang)

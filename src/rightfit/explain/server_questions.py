@@ -366,8 +366,8 @@ def _chosen(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalo
 
 
 def _on_one(wishes: Mapping[str, Any], kind: str, chosen: Any, catalog: Catalog) -> Any:
-    """What does the job on one GPU of far less memory than those of the chosen server, at the same
-    cloud; None where it needs them."""
+    """What does the job for no more money on one GPU of far less memory than those of the chosen
+    server, at the same cloud; None where nothing does."""
     from rightfit.explain.fit_claims import least_bytes
     from rightfit.explain.trials import best_for
     from rightfit.planner.given import estimate_one
@@ -388,9 +388,10 @@ def _on_one(wishes: Mapping[str, Any], kind: str, chosen: Any, catalog: Catalog)
     if found is None:
         return None
     try:
-        return estimate_one(Workload(**wishes), on=f"{found.provider}/{found.instance_type}", catalog=catalog)
+        one = estimate_one(Workload(**wishes), on=f"{found.provider}/{found.instance_type}", catalog=catalog)
     except RightfitError:
         return None
+    return one if one.best is not None and one.best.cost.total_usd <= chosen.cost.total_usd else None
 
 
 #: Share of the memory of a chosen server under which a job has no use for it, and of a GPU's memory

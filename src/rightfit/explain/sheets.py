@@ -280,6 +280,8 @@ TAKEN = (
     "assumed_smallest_card",
     "assumed_modules",
     "assumed_own_host",
+    "assumed_own_user",
+    "assumed_home_currency",
     "assumed_usual_model",
     "assumed_name_meant",
     "assumed_relative_model",

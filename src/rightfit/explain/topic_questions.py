@@ -319,17 +319,24 @@ def _traffic(_: str, named: Mapping[str, Any], catalog: Catalog) -> _Fields | No
     clouds = lookup.read_names("cloud", named["cloud"]) if "cloud" in named else tuple(topic("topic_questions")["traffic"]["regions"])
     texts, told = topic("topic_questions")["traffic"], dict[Lang, dict[str, str]]()
     for lang in LANGS:
-        lines = []
+        lines, example = [], ""
         for cloud in clouds:
             region = texts["regions"].get(cloud)
-            prices = [catalog.egress_price(cloud, region, destination=where) for where in ("other_region", "internet")] if region else []
-            if prices and all(prices):
-                other, internet = (q.money_text(one.cost_usd(_MONTHLY_GB) / _MONTHLY_GB) for one in prices if one)
+            ways = ("other_region", "internet") if region else ()
+            prices = [price for where in ways if (price := catalog.egress_price(cloud, region, destination=where))]
+            if len(prices) == 2:
+                per_gb = [price.cost_usd(_MONTHLY_GB) / _MONTHLY_GB for price in prices]
+                other, internet = map(q.money_text, per_gb)
+                example = example or q.money_text(_EXAMPLE_GB * per_gb[1])
                 lines.append(texts["line"][lang].format(cloud=q.provider_text(cloud, lang), region=region, other=other, internet=internet))
         if not lines:
             return None
-        told[lang] = {"prices": ("；" if lang == "zh" else "; ").join(lines)}
+        told[lang] = {"prices": ("；" if lang == "zh" else "; ").join(lines), "example": example}
     return told
+
+
+#: The weights of 70B in 16 bits [GB].
+_EXAMPLE_GB = 140.0
 
 
 def _volumes(sentence: str, _: Mapping[str, Any], __: Catalog) -> _Fields | None:
@@ -397,6 +404,19 @@ def _spells(volume: str, sentence: str, spoken: Mapping[str, str]) -> bool:
     return bool(re.search(rf"(?<![A-Za-z0-9])(?:{words})(?![A-Za-z0-9])", sentence, re.IGNORECASE))
 
 
+def _heads(_: str, named: Mapping[str, Any], __: Catalog) -> _Fields:
+    """The attention heads of the model that a question names, if it names one."""
+    try:
+        model = facts.model(str(named["model"]), network=False) if "model" in named else None
+    except RightfitError:
+        model = None
+    shown: dict[Lang, str] = dict.fromkeys(LANGS, "")
+    if isinstance(model, facts.TransformerArchitecture):
+        text = topic("topic_questions")["bound"]["heads"]
+        shown = {lang: text[lang].format(model=named["model"], heads=model.num_heads, shared=model.num_kv_heads) for lang in LANGS}
+    return {lang: {"heads": shown[lang]} for lang in LANGS}
+
+
 _FIELDS: Mapping[str, Callable[[str, Mapping[str, Any], Catalog], _Fields | None]] = {
     "methods": _methods,
     "dataset": _dataset,
@@ -408,6 +428,7 @@ _FIELDS: Mapping[str, Callable[[str, Mapping[str, Any], Catalog], _Fields | None
     "without_bf16": _without_bf16,
     "staged": _staged,
     "linked": _linked,
+    "heads": _heads,
     "notices": _notices,
     "traffic": _traffic,
     "volumes": _volumes,

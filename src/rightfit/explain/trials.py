@@ -13,8 +13,8 @@ import numpy as np
 
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.messages import say
-from rightfit.explain.reasons import offload_text
+from rightfit.explain.messages import join, say
+from rightfit.explain.reasons import criterion_text, offload_text
 from rightfit.messages import Lang
 from rightfit.recent import Recent
 from rightfit.records import dataclass
@@ -155,8 +155,13 @@ def outcome_of(wishes: Mapping[str, Any], server: str, *, nodes: int = 1, catalo
         needed, had = float(short.needed), float(short.had)  # what has one way to run is refused without an option
         return SetupOutcome(server, fits=False, peak_bytes=needed, limit_bytes=had, plain_bytes=needed)
     if bare is None:
-        return SetupOutcome(server, fits=None, why=", ".join(rejection.criterion for rejection in plain.rejected) or "?")
+        return SetupOutcome(server, fits=None, why=_why_not(plain, "en"), why_zh=_why_not(plain, "zh"))
     return _outcome(server, bare, None if plain.best else free)
+
+
+def _why_not(plan: Plan, lang: Lang) -> str:
+    """What refused a job before its memory was looked at."""
+    return join([criterion_text(one.criterion, lang) for one in plan.rejected], lang)
 
 
 def _outcome(server: str, bare: Option, free: Plan | None) -> SetupOutcome:

@@ -7,6 +7,7 @@ Words and texts are data (data/weight_questions.toml).
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from rightfit.explain.claim_words import cards_of
 from rightfit.explain.fit_claims import ROOMY, counted_weights, format_of, models_in
 from rightfit.explain.messages import topic
 from rightfit.explain.trials import best_for
-from rightfit.explain.yes_or_no import is_question
+from rightfit.explain.yes_or_no import is_open, is_question
 from rightfit.facts.expressions import Expression, expression
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
@@ -30,12 +31,16 @@ if TYPE_CHECKING:
     from rightfit.market.verdicts import CheckResult
 
 #: Share of GPU memory that weights and caches may take: the rest is the runtime's.
-_USABLE = 0.92
+USABLE = 0.92
 #: Tokens of a conversation, and of the shortest; weights that leave less room for its cache fit
 #: with short contexts only, or not.
-_USUAL_TOKENS, _LEAST_TOKENS = 8192, 1000
+USUAL_TOKENS, _LEAST_TOKENS = 8192, 2048
+#: Share of GPU memory from which on weights leave too little for several users.
+_CROWDED = 0.82
 #: Options that say how much is to be done, or that it is training: a plan tells more.
 _PLANNED = frozenset({"rate", "data", "deadline", "budget", "method", "epochs", "seq_len"})
+#: And of a model in the formats that may hold it, for how many.
+_LOAD = frozenset({"users", "concurrency"})
 _TAG = re.compile(r"[\w./-]+:\d+(?:\.\d+)?b(?![A-Za-z0-9])", re.IGNORECASE | re.ASCII)
 
 
@@ -73,21 +78,31 @@ def weight_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     named = _models_named(sentence)
     formats = list(dict.fromkeys(match[0] for match in _words("format").finditer(sentence)))
     is_several = len(named) > 1
-    if not named or not (is_several or len(formats) > 1 or any(map(_TAG.fullmatch, named))):
+    is_ladder = len(named) == 1 and not formats and not _TAG.fullmatch(named[0]) and bool(_words("run").search(sentence))
+    if not named or not (is_several or len(formats) > 1 or any(map(_TAG.fullmatch, named)) or is_ladder):
+        return None
+    told = with_cards(sentence, catalog)
+    if is_ladder and told != sentence:  # of a server, which is tried as it is
         return None
     try:
-        wishes = understand(with_cards(sentence, catalog)).wishes
+        wishes = understand(told).wishes
     except RightfitError:
         return None
     if _PLANNED & set(wishes) or wishes.get("task") in ("train", "finetune"):
         return None
+    if is_ladder and ((wishes.get("quantization") and not formats) or _LOAD & set(wishes) or is_open(sentence)):
+        return None
+    if is_ladder and not formats:
+        formats = ladder_of(named[0])
     had, shown, count = _memory(sentence, wishes)
     is_together = is_several and bool(_words("together").search(sentence))
     if not had:
         return None
     each = [held for model in named for told in _formats_of(model, formats, sentence) if (held := _held(model, told, catalog)) is not None]
-    if {one.model for one in each} != set(named) or len(each) < len(formats):
+    if {one.model for one in each} != set(named) or len(each) < len(formats) or (is_ladder and not _generates(named[0])):
         return None
+    if is_ladder and len(each) > 1:
+        return _ladder(sentence, each, had, shown)
     if is_together:
         return _together(sentence, each, had, shown, count)
     return _each(sentence, each, had, shown, is_several=is_several)
@@ -121,6 +136,18 @@ def _memory(sentence: str, wishes: Mapping[str, Any]) -> tuple[float, str, int]:
     return count * float(card.memory_bytes), f"{count} x {card.name} ({q.memory_text(count * float(card.memory_bytes))})", count
 
 
+def ladder_of(model: str) -> list[str]:
+    """The formats in which a model is tried: from that of its checkpoint to 4 bits."""
+    formats, own = list(topic("weight_questions")["ladder"]), format_of({"model": model})
+    return formats[formats.index(own) :] if own in formats else [own] if own else formats
+
+
+def _generates(model: str) -> bool:
+    """Whether a model generates text with a cache that grows with its context."""
+    record = facts.model(model, network=False)
+    return isinstance(record, facts.TransformerArchitecture) and record.kind in ("decoder", "moe-decoder", "vlm")
+
+
 def _formats_of(model: str, formats: Sequence[str], sentence: str) -> Sequence[str]:
     """The formats in which a model is meant: those that are told, else that of its tag."""
     if formats:
@@ -147,7 +174,7 @@ def _held(model: str, told: str, catalog: Catalog) -> Held | None:
     job = {"model": model, **({"quantization": known.name} if known else {})}
     shown = known.name if known else format_of(job)
     weights = counted_weights(job)
-    token = sequence_cache_bytes(record, float(_USUAL_TOKENS)) / _USUAL_TOKENS
+    token = sequence_cache_bytes(record, float(USUAL_TOKENS)) / USUAL_TOKENS
     return None if weights is None else Held(model, str(record.name), shown, weights, token, int(record.max_position or 0))
 
 
@@ -162,18 +189,19 @@ def _line(one: Held, lang: Lang) -> str:
 
 def _room(one: Held, had: float) -> str:
     """yes, depends (a short context only) or no."""
-    free = _USABLE * had - one.held_bytes
-    return "no" if free < _LEAST_TOKENS * one.token_bytes else "yes" if free >= _USUAL_TOKENS * one.token_bytes else "depends"
+    free = USABLE * had - one.held_bytes
+    is_crowded = one.held_bytes > _CROWDED * had
+    return "no" if free < _LEAST_TOKENS * one.token_bytes else "depends" if is_crowded or free < USUAL_TOKENS * one.token_bytes else "yes"
 
 
 def _together(sentence: str, each: Sequence[Held], had: float, shown: str, count: int) -> CheckResult:
     """Several models at once, each of which is there all the time."""
     total = sum(one.held_bytes for one in each)
-    apart = count >= len(each) and all(one.held_bytes <= _USABLE * had / count for one in each)
-    answer = "no" if total > _USABLE * had else "yes" if total <= ROOMY * had else "depends"
+    apart = count >= len(each) and all(one.held_bytes <= USABLE * had / count for one in each)
+    answer = "no" if total > USABLE * had else "yes" if total <= ROOMY * had else "depends"
     told: dict[Lang, list[str]] = {}
     for lang in LANGS:
-        left = q.memory_text(max(_USABLE * had - total, 0.0))
+        left = q.memory_text(max(USABLE * had - total, 0.0))
         told[lang] = [_line(one, lang) for one in each]
         told[lang].append(_text(f"sum_{answer}", lang, total=q.memory_text(total), shown=shown, left=left))
         told[lang].append(_text("apart" if apart and count > 1 else "shared", lang))
@@ -186,7 +214,7 @@ def _each(sentence: str, each: Sequence[Held], had: float, shown: str, *, is_sev
     told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
     for lang in LANGS:
         for one, room in zip(each, rooms, strict=True):
-            tokens = int((_USABLE * had - one.held_bytes) / one.token_bytes / 1000.0) if one.token_bytes else 0
+            tokens = int((USABLE * had - one.held_bytes) / one.token_bytes / 1000.0) if one.token_bytes else 0
             tokens = min(tokens * 1000, one.most_tokens or tokens * 1000)
             told[lang].append(_line(one, lang) + _text(f"room_{room}", lang, shown=shown, tokens=f"{max(tokens, 0):,}"))
         if (chosen := _chosen(each, rooms)) is not None and not is_several and len(each) > 1:
@@ -195,6 +223,33 @@ def _each(sentence: str, each: Sequence[Held], had: float, shown: str, *, is_sev
             told[lang].append(_text("none", lang))
     answer = rooms[0] if len(each) == 1 else ""
     return _result(sentence, told, each, answer)
+
+
+def _ladder(sentence: str, each: Sequence[Held], had: float, shown: str) -> CheckResult:
+    """A model on GPUs, in 16, 8 and 4 bits: yes where 16 bits fit, no where 4 do not."""
+    found = _each(sentence, each, had, shown, is_several=True)
+    rooms = [_room(one, had) for one in each]
+    answer = "yes" if rooms[0] == "yes" else "depends" if {"yes", "depends"} & set(rooms) else "no"
+    claim = {"yes": "right", "no": "wrong"}.get(answer, "unknown")
+    chosen = _chosen(each, rooms)
+    head: dict[Lang, str] = {}
+    for lang in LANGS:
+        bits = [_bits(one, lang) for one in each]
+        key = f"ladder_{answer}" if chosen is None or answer != "depends" else "ladder_in"
+        head[lang] = _text(
+            key, lang, model=each[0].model, shown=shown, bits=bits[0] if answer == "yes" else _bits(chosen, lang) if chosen else bits[-1]
+        )
+    return dataclasses.replace(
+        found,
+        claim=claim,
+        facts={**found.facts, "answer": answer},
+        explanation_en=f"{head['en']}\n{found.explanation_en}",
+        explanation_zh=f"{head['zh']}\n{found.explanation_zh}",
+    )
+
+
+def _bits(one: Held, lang: Lang) -> str:
+    return _text(f"bits_{one.format}", lang) if f"bits_{one.format}" in topic("weight_questions")["texts"] else one.format.upper()
 
 
 def _chosen(each: Sequence[Held], rooms: Sequence[str]) -> Held | None:

@@ -248,6 +248,19 @@ def installs(stack: ExportStack) -> tuple[str, ...]:
     return stack.beside if inside else tuple(line for line in stack.setup if line.startswith("pip "))
 
 
+def has_amd_cards(job: Job) -> bool:
+    """Whether the plan's cards are AMD's, which a container reaches through the devices of their
+    driver."""
+    return bool(job.gpus_per_node) and str(job.option.facts.get("vendor") or "") == "AMD"
+
+
+def driver_problem(job: Job, program: str, brings: tuple[str, ...]) -> Message | str:
+    """Why a launcher's own image of a server lacks the driver of the plan's cards ("" if it has it,
+    or rents at a seller that brings it)."""
+    provider = job.option.provider
+    return Message("export.no_amd_driver", program=program, provider=provider) if has_amd_cards(job) and provider not in brings else ""
+
+
 AMD_CARDS = ("--device", "/dev/kfd", "--device", "/dev/dri", "--group-add", "video", "--security-opt", "seccomp=unconfined")
 """Docker's words for AMD's cards, which are reached through the devices of their driver."""
 
@@ -256,7 +269,7 @@ def card_words(job: Job) -> tuple[str, ...]:
     """Docker's words that give a container the cards of its server; none without cards."""
     if not job.gpus_per_node:
         return ()
-    return AMD_CARDS if str(job.option.facts.get("vendor") or "") == "AMD" else ("--gpus", "all")
+    return AMD_CARDS if has_amd_cards(job) else ("--gpus", "all")
 
 
 def key_of(stack: ExportStack) -> str:

@@ -128,6 +128,12 @@ def match_accelerators(name: str) -> tuple[str, ...]:
     return tuple(found or filter(None, [named_by_driver(text)]))
 
 
+def labelled_as(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The labels under which a cloud rents these accelerators without naming them, by the figures
+    that it publishes: H20 is Alibaba's GPU H."""
+    return tuple(one.name for one in accelerators().values() if one.vendor == "undisclosed" and one.equivalent_to in names)
+
+
 _MEMORY_ALONE = re.compile(r"(?P<gib>\d{1,3})\s?gi?b(?P<more>\+)?")
 _SAME_MEMORY = 0.07
 """How far the memory of a card may be from the round number that it is called by: 22.5 GiB are sold
@@ -145,10 +151,28 @@ def accelerators_of_memory(text: str) -> tuple[str, ...]:
     return tuple(one.name for one in records if one.memory_bytes and low <= one.memory_bytes and (is_least or one.memory_bytes <= high))
 
 
+def accelerators_at_least(text: str) -> tuple[str, ...]:
+    """Accelerators of a maker with as much memory as the least that is named and as fast, "A100+":
+    by the product of its rate and of its bandwidth, so that neither alone makes a faster one."""
+    named = match_accelerators(text.strip().removesuffix("+")) if text.strip().endswith("+") else ()
+    if not named:
+        return ()
+    known = accelerators()
+    memory = min(known[one].memory_bytes for one in named) * (1.0 - _SAME_MEMORY)
+    speed = min(_speed(known[one]) for one in named)
+    vendors = {known[one].vendor for one in named}
+    found = (one.name for one in known.values() if one.vendor in vendors and one.memory_bytes >= memory and _speed(one) >= speed)
+    return tuple(dict.fromkeys((*named, *found)))
+
+
+def _speed(one: Accelerator) -> float:
+    return max(one.bf16_flops, one.fp16_flops, one.fp32_flops) * one.memory_bandwidth
+
+
 def named_accelerators(name: str, *, field: str) -> tuple[str, ...]:
     """Names of all accelerators that a loose name covers, one at least; UnknownNameError about
     `field` otherwise, with the nearest."""
-    found = match_accelerators(name) or accelerators_of_memory(name)
+    found = accelerators_at_least(name) or match_accelerators(name) or accelerators_of_memory(name)
     if not found:
         refuse_card_without_figures(name, field=field)
         raise UnknownNameError("GPU", name, nearest=nearest_accelerators(name), field=field)

@@ -3,6 +3,7 @@ rows are found by a pattern of a name."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from collections.abc import Mapping
@@ -56,13 +57,18 @@ def _kinds() -> Mapping[str, ProcessorKind]:
     return {row["pattern"]: filled(ProcessorKind, row, scaled, key=row["pattern"]) for row in table("forward_cpus")}
 
 
+@functools.cache
+def _nameless() -> Accelerator:
+    """An accelerator of which nothing is known."""
+    return filled(Accelerator, {})
+
+
 def processor_record(kind: ProcessorKind, *, cores: int, memory_bytes: float) -> Accelerator:
     """So many cores of a processor in the form of an accelerator without a name; `num_sms` are its
     cores. What a server's processors draw is not told here."""
     rate = cores * kind.clock_hz
-    return filled(
-        Accelerator,
-        {},
+    return dataclasses.replace(
+        _nameless(),
         vendor="CPU",
         memory_bytes=memory_bytes,
         memory_bandwidth=kind.bandwidth * min(1.0, cores / kind.cores),

@@ -150,7 +150,7 @@ def _as_asked(entry: IndexEntry, query: str) -> Model:
     record, differences = bundled.load(entry), _differences()
     if differences.keys().isdisjoint(entry.aliases):
         return record
-    repository = _repositories().get(query.casefold()) or (_meant(tables.base_name(query), entry) if _is_path(entry.name) else "")
+    repository = _repository(query) or (_meant(tables.base_name(query), entry) if _is_path(entry.name) else "")
     return dataclasses.replace(record, **differences.get(repository, {}))
 
 
@@ -248,7 +248,7 @@ def hub_repository(text: str, found: Resolution | None) -> str:
     asked = query[mark.end() :] if (mark := _HUB_MARKS.match(query)) else query
     if is_repository(asked):
         same = _same_name(asked, entry) if entry and _MODELSCOPE.match(query) else ""
-        return _repositories().get(asked.casefold()) or same or asked
+        return _repository(asked) or same or asked
     if entry is None or not _is_path(entry.name) or (_is_path(asked) and asked.casefold() not in bundled.exact_names()):
         return ""  # nothing is fetched, or from a folder that is not on this machine
     return _meant(query, entry)
@@ -264,10 +264,10 @@ def is_repository(text: str) -> bool:
     return _REPOSITORY.fullmatch(text) is not None
 
 
-@functools.cache
-def _repositories() -> Mapping[str, str]:
-    """Every repository of the index as it is written, by its case-folded name."""
-    return {name.casefold(): name for entry in bundled.index() for name in _repositories_of(entry)}
+def _repository(text: str) -> str:
+    """A repository of the index as it is written, by any spelling of its case; "" for others."""
+    entry = bundled.exact_names().get(text.casefold())
+    return next((name for name in _repositories_of(entry) if name.casefold() == text.casefold()), "") if entry else ""
 
 
 def _repositories_of(entry: IndexEntry) -> list[str]:

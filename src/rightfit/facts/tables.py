@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from rightfit.errors import InputError, UnknownNameError
 from rightfit.facts.expressions import FIRST, LAST, Expression, Needs, either, expression, needs, one_of
+from rightfit.files import Sections
 from rightfit.messages import Message
 from rightfit.records import dataclass
 
@@ -170,22 +171,39 @@ def coefficients(name: str) -> Mapping[str, float]:
     """Values of `data/coefficients/<name>.toml`: key -> value in the entry's unit.
 
     Each entry is a table {value, unit, source, ...}; one without a source or with a value that is
-    no number is refused, because no figure may enter a prediction that nobody can trace.
+    no number is refused, because no figure may enter a prediction that nobody can trace. Where all
+    are plain their values are taken without reading the sources, which are most of the text.
     """
-    values = {key: float(str(entry["value"])) for key, entry in coefficient_entries(name).items()}
+    text = _coefficient_text(name)
+    plain = {key: _PLAIN_ENTRY.match(section) for key, section in Sections(text).texts.items()}
+    if all(plain.values()):
+        values = {key: float(found[1]) for key, found in plain.items() if found}
+    else:
+        values = {key: float(str(entry["value"])) for key, entry in coefficient_entries(name).items()}
     return MappingProxyType(values | dict(SUBSTITUTES.get(name, {})))
+
+
+_LINES = r"(?:\w+ = [^\n]*\n)*"
+#: An entry that has a number, a unit and a source, each in a line.
+_PLAIN_ENTRY = re.compile(
+    rf"""\[(?:[\w-]+|"[^"\n]+")\]\n(?={_LINES}unit = ")(?={_LINES}source = "\s*[^"\s]){_LINES}?value = (-?\d[\d.]*(?:e[-+]?\d+)?)\n"""
+)
+
+
+def _coefficient_text(name: str) -> str:
+    path = DATA / "coefficients" / f"{name}.toml"
+    if not path.is_file():
+        known = sorted(file.stem for file in path.parent.glob("*.toml"))
+        raise UnknownNameError("coefficient file", name, nearest=known)
+    return path.read_text(encoding="utf-8")
 
 
 @functools.cache
 def coefficient_entries(name: str) -> Mapping[str, Mapping[str, object]]:
     """The whole entries of a coefficient file: value, unit, source and whatever else they say."""
-    path = DATA / "coefficients" / f"{name}.toml"
-    if not path.is_file():
-        known = sorted(file.stem for file in path.parent.glob("*.toml"))
-        raise UnknownNameError("coefficient file", name, nearest=known)
-    entries = tomllib.loads(path.read_text(encoding="utf-8"))
+    entries = tomllib.loads(_coefficient_text(name))
     for key, entry in entries.items():
-        _check_entry(path.name, key, entry)
+        _check_entry(f"{name}.toml", key, entry)
     return MappingProxyType(entries)
 
 
@@ -473,7 +491,8 @@ def senses(name: str, chosen: str) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRate:
-    """How many units of `currency` one US dollar buys, from when and where."""
+    """How many units of `currency` one US dollar buys, from when and where. `lang` and `country`:
+    whose readers take it for what is sold there."""
 
     currency: str
     units_per_usd: float
@@ -481,6 +500,8 @@ class ExchangeRate:
     source: str
     en: str = ""
     zh: str = ""
+    lang: str = ""
+    country: str = ""
 
 
 @functools.cache

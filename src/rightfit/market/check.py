@@ -445,7 +445,7 @@ def _checked(query: str, catalog: Catalog, rule: RuleLookup | None) -> CheckResu
         name, claim_text = _claim_about(catalog, name)
     if claim_text and _COMPARES.search(query):  # it asks how two things differ, and says nothing of either
         name, claim_text = query, ""
-    elif claim_text and _ASKS_HOW_MANY.search(claim_text):  # it asks for an amount, and says none
+    elif claim_text and (_ASKS_HOW_MANY.search(claim_text) or _asks_what(query, claim_text)):  # it asks for an amount, and says none
         claim_text = ""
     if not claim_text and rule is not None and (answer := rule(query)) is not None:
         return answer
@@ -471,6 +471,14 @@ def _says_more(name: str, claim: str) -> bool:
     return any(others) or bool(re.search(r"[\u4e00-\u9fff]{3}|[A-Za-z]{4}", _OF_SERIES.sub(" ", claim)))
 
 
+def _asks_what(query: str, claim: str) -> bool:
+    """Whether a question asks what something is, with no figure or card that it says of it."""
+    named = any(facts.match_accelerators(word) for word in re.findall(r"[A-Za-z][\w-]*", claim, re.ASCII))
+    return bool(_WHAT_IS.search(query)) and not re.search(r"\d", claim) and not named
+
+
+#: What a thing is.
+_WHAT_IS = expression(r"^\s*(?:what(?:'s| is| are)|which)\b|是什么|是啥|什么(?:卡|显卡|配置|机型)|哪[种款]")
 #: An amount that is asked for.
 _ASKS_HOW_MANY = expression(r"多少|几\s*[张块个台核颗]|\bhow (?:many|much)\b")
 #: How two things that are named differ.

@@ -122,8 +122,11 @@ def _groups(offers: OfferTable, names: tuple[str, ...]) -> tuple[NDArray[np.intp
     """The place of each offer's kind among `names` (0 where it is agreed), and whether it is."""
     providers, row = provider_codes(offers.servers)
     code = {name: number for number, name in enumerate(names)}
-    table = np.array([[code.get(group_of(seller, way), -1) for way in PURCHASES] for seller in providers], dtype=np.intp)
-    found = table.reshape(-1, len(PURCHASES))[row[offers.server_index], offers.purchase_index]
+    pair = row[offers.server_index] * len(PURCHASES) + offers.purchase_index
+    table = np.full(len(providers) * len(PURCHASES), -1, dtype=np.intp)
+    for at in np.flatnonzero(np.bincount(pair)).tolist():
+        table[at] = code.get(group_of(providers[at // len(PURCHASES)], PURCHASES[at % len(PURCHASES)]), -1)
+    found = table[pair]
     own = np.array([text.startswith(_BOOK) and ";" not in text for text in offers.sources], dtype=np.bool_)
     is_agreed = (found < 0) | own[offers.source_index]
     return np.maximum(found, 0), is_agreed

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rightfit.errors import QuantityError, UnknownNameError
+from rightfit.facts.devices import accelerators
 from rightfit.facts.tables import senses, table
 from rightfit.market import names
 from rightfit.market.offers import PURCHASES, Flags, Floats, OfferTable, ServerTable, card_codes, provider_codes
@@ -59,6 +60,9 @@ def starts(provider: str, purchase: str = "", card: str = "") -> bool:
     if row is None:
         return False
     if card and row["cards"] and card not in _cards(row["cards"]):
+        return False
+    known = accelerators().get(card)
+    if known is not None and row["vendors"] and known.vendor not in row["vendors"].split("|"):
         return False
     return purchase in _AS_ON_DEMAND or purchase in row["ways"].split("|")
 

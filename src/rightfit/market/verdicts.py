@@ -287,16 +287,19 @@ def shape_text(catalog: Catalog, row: int) -> Text:
     parts = []
     if known["accelerator"]:
         each = known["accelerator"]["memory_bytes"]
-        parts.append(cards(servers, row) + (f" ({number(each / GIB)} GiB each)" if each else ""))
+        count = float(servers.num_accelerators[row])
+        whole = f", {number(count * each / GIB)} GiB in all" if each and count > 1 else ""
+        parts.append(cards(servers, row) + (f" ({number(each / GIB)} GiB each{whole})" if each else ""))
     parts += [f"{number(known['vcpus'])} vCPU"] if known["vcpus"] else []
-    parts += [f"{number(known['memory_bytes'] / GIB)} GiB"] if known["memory_bytes"] else []
+    parts += [f"{number(known['memory_bytes'] / GIB)} GiB RAM"] if known["memory_bytes"] else []
     parts += (
         [f"{number(known['network_gbps'])} Gbit/s" + ("" if known["rdma"] == "none" else f" {known['rdma']}")]
         if known["network_gbps"]
         else []
     )
     shape = ", ".join(parts)
-    texts = [Text(shape, shape.replace(" GiB each", " GiB/卡"))]
+    in_chinese = re.sub(r"(?:, ([\d.]+) GiB in all)?\)", lambda one: f"，共 {one[1]} GiB)" if one[1] else ")", shape)
+    texts = [Text(shape, in_chinese.replace(" GiB each", " GiB/卡").replace(" GiB RAM", " GiB 内存"))]
     if price := known["price"]:
         texts.append(say("price_example", price=number(price["price_usd_per_h"]), region=price["region"], as_of=price["as_of"]))
     return join(texts)

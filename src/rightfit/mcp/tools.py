@@ -15,7 +15,7 @@ from rightfit.explain.beside.questions import without_questions
 from rightfit.explain.beside.settled import Asked, settle
 from rightfit.explain.messages import plain
 from rightfit.explain.questions import question_or_open_wish
-from rightfit.explain.rule_lookup import verdict_of
+from rightfit.explain.rule_lookup import headed, verdict_of
 from rightfit.explain.sheets import Extent, estimate_sheet, short_sheet, verdict_sheet
 from rightfit.explain.voices import plan_document, verdict_document
 from rightfit.mcp.resources import KEPT, brief_plan, brief_verdict, option_records, sheet_text, spoken, spoken_data
@@ -166,9 +166,9 @@ def check(values: Mapping[str, Any]) -> ToolAnswer:
     lang = _lang(values)
     results = api.check(values["claims"], catalog=_catalog())
     found = [result.to_dict(lang=lang) for result in results]
-    colon, stop = ("：", "。") if lang == "zh" else (": ", ". ")
+    stop = "。" if lang == "zh" else ". "
     lines = [
-        stop.join(filter(None, [colon.join(filter(None, [one.query, verdict_of(one, lang)])), told["explanation"]]))
+        stop.join(filter(None, [headed(one.query, verdict_of(one, lang), lang).rstrip(".。"), told["explanation"]]))
         for one, told in zip(results, found, strict=True)
     ]
     return ToolAnswer("\n".join(lines), {"items": found})

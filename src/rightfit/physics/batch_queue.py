@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rightfit.physics.columns import Array
+from rightfit.physics.columns import Array, once
 from rightfit.records import dataclass
 
 Index = NDArray[np.intp]
@@ -57,7 +57,7 @@ def latency_s(service_s: Array, rate_per_s: Array, *, shares: Array) -> Array:
     rows = np.flatnonzero(stable & ~idle)
     lengths = _lengths(service_s[rows], rate_per_s[rows], most[rows], full_s[rows])
     code = 2 * np.searchsorted(_LENGTHS, lengths).clip(max=len(_LENGTHS) - 1) + (most[rows] <= _SMALL)
-    for one in np.unique(code).tolist():
+    for one in once(code).tolist():
         count, some = _LENGTHS[one // 2], rows[code == one]
         for part in np.array_split(some, max(1, int(np.ceil(some.shape[0] * min(count, _STATES) * count * 16 / _BLOCK)))):
             met = _Met(service_s[part], rate_per_s[part], most[part], count)
@@ -216,7 +216,7 @@ def _joined(share: Array, left: Index, pass_s: Array) -> tuple[Array, Array, Arr
     over and their pass in the mean, and how many they are."""
     count, single = share.shape[1], _STATES // 2
     further = np.geomspace(single, count, _STATES // 2, endpoint=False).astype(np.intp) if count > single else ()
-    starts = np.unique(np.concatenate([np.arange(min(single, count)), further]).astype(np.intp))
+    starts = once(np.concatenate([np.arange(min(single, count)), further]).astype(np.intp))
     whole = np.add.reduceat(share, starts, axis=1)
     safe = np.where(whole > 0, whole, 1.0)
     over, mean_s = (np.add.reduceat(share * values, starts, axis=1) / safe for values in (left, pass_s))

@@ -11,6 +11,7 @@ import numpy as np
 
 from rightfit import facts
 from rightfit.errors import InputError, RightfitError, UnknownNameError
+from rightfit.families.registry import settled
 from rightfit.market.offers import OfferFilter, OfferTable
 from rightfit.messages import Message, cause
 from rightfit.planner.plan import WAIT, default_catalog, search
@@ -110,6 +111,8 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
     """The plan on the machine alone, with a section `rental`: what the best rental would take and
     cost. Where the machine does not do it, the plan is that of rentals, and its advice says so."""
     machine = read_machine(have)
+    if _is_without_load(workload):
+        return _alone(plan_on_own(workload.with_changes(users=1), have, plan, catalog, **asked))
     # named, so that its own software stack counts
     mine = workload.with_changes(gpu=(machine.gpu,), cloud=("private",), purchase=("owned",))
     own = plan(mine, catalog=with_machine(catalog, machine), **asked)
@@ -143,6 +146,27 @@ def plan_on_own(workload: Workload, have: str, plan: Callable[..., Plan], catalo
     instead = Reason("rent_instead" + month_of_task(workload.task), beside(rented.best))
     section = Section("rental", {"option": rented.best.to_dict()}, (*narrower, instead))
     return dataclasses.replace(own, sections=(section, *own.sections))
+
+
+def _is_without_load(workload: Workload) -> bool:
+    """Whether nobody said how much a text model is asked: on one's own machine one asks alone."""
+    if workload.task != SERVE or workload.users or workload.rate_per_s is not None or workload.profile or workload.trace:
+        return False
+    return settled(workload)[0].name == "serving"
+
+
+def _alone(found: Plan) -> Plan:
+    """The plan with its one user as what it is: assumed. One user's own machine needs no spare."""
+    told = Assumption("users", 1, Reason("assumed_own_user", {"value": 1}))
+    options = tuple(
+        dataclasses.replace(
+            one,
+            facts={**one.facts, "assumed": (*one.facts["assumed"], "users")},
+            warnings=tuple(why for why in one.warnings if why.key != "serve_single"),
+        )
+        for one in found.options
+    )
+    return dataclasses.replace(found, options=options, assumptions=(told, *found.assumptions))
 
 
 def _lighter(mine: Workload, plan: Callable[[Workload], Plan]) -> tuple[Reason, ...]:

@@ -15,6 +15,7 @@ from rightfit.errors import InputError
 from rightfit.families.registry import settled
 from rightfit.market.names import find_provider
 from rightfit.messages import Message
+from rightfit.physics.columns import once
 from rightfit.planner.plan import TOP, assumptions_of, default_catalog, explored, plan
 from rightfit.records import dataclass
 from rightfit.search.advice import slower_than_one, with_a_sequence_each, with_market_warnings
@@ -218,7 +219,7 @@ def _feasible(family: Family[Any], search_result: SearchResult, offers: NDArray[
     position = int(np.argmax(np.isin(offer[order], offers)))
     first, at = (Row(int(offer[order[place]]), int(column[order[place]])) for place in (0, position))
     built = options_of(family, search_result, [first, at] if position else [at], 2)
-    rank = np.unique(search_result.market.offers.server_index[offer[order[:position]]]).shape[0] + 1 if position else 1
+    rank = once(search_result.market.offers.server_index[offer[order[:position]]]).shape[0] + 1 if position else 1
     option = dataclasses.replace(built[-1], rank=rank)
     standing = (_standing(family.told(search_result), option, built[0]),)
     return Verdict(

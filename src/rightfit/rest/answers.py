@@ -122,9 +122,11 @@ def servers(q: str, *, cloud: str, gpu: str, catalog: Catalog) -> list[Any]:
     return lookup.servers(q, cloud=cloud, gpu=gpu, catalog=catalog).rows()
 
 
-def prices(q: str, *, limit: int, offset: int, catalog: Catalog, **filters: str) -> dict[str, Any]:
+def prices(
+    q: str, *, limit: int, offset: int, cloud: str, gpu: str, region: str, country: str, purchase: str, catalog: Catalog
+) -> dict[str, Any]:
     """Prices, cheapest first; only those asked for are laid out."""
-    found = lookup.prices(q, limit=offset + limit, catalog=catalog, **filters)
+    found = lookup.prices(q, cloud=cloud, gpu=gpu, region=region, country=country, purchase=purchase, limit=offset + limit, catalog=catalog)
     return listed(found.rows()[offset:], total=found.total)
 
 

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.facts.devices import is_unreleased
+from rightfit.facts.devices import is_unreleased, stands_for
 from rightfit.facts.engine_releases import is_served
 from rightfit.market import names
 from rightfit.market.offers import NO_PRICE, RETIRED, events_of, today
 from rightfit.market.sellers import ON_DEMAND, is_seldom_free, most_at_once, none_free, starts, tier_of
-from rightfit.physics.columns import Array
+from rightfit.physics.columns import Array, once
 from rightfit.search import sense
 from rightfit.search.answer import Assumption, Option, Reason, Section
 from rightfit.search.constraints import SearchResult
@@ -175,15 +175,19 @@ def unpriced(search_result: SearchResult) -> tuple[Reason, ...]:
 def _priced(search_result: SearchResult, clouds: set[str]) -> set[str]:
     """Accelerators that have a price at one of the clouds."""
     offers, servers = search_result.market.offers, search_result.market.offers.servers
-    rows = np.unique(offers.server_index).tolist()
+    rows = once(offers.server_index).tolist()
     return {servers.accelerator_name[row] for row in rows if not clouds or servers.provider[row] in clouds}
 
 
 def _said(found: Mapping[str, tuple[float, str, str]]) -> Iterable[Reason]:
-    """The servers with most memory on their cards first: they hold what the others do not."""
-    for card, (_, provider, instance_type) in sorted(found.items(), key=lambda one: -one[1][0])[:MOST_NAMES]:
+    """Those with measured stacks first, then the servers with most memory on their cards: they hold
+    what the others do not. A label of the cloud's with the chip that it stands for."""
+    known = {card: stands_for(facts.accelerators()[card]) for card in found}
+    ordered = sorted(found.items(), key=lambda one: (known[one[0]].vendor not in sense.CALIBRATED, -one[1][0]))
+    for card, (_, provider, instance_type) in ordered[:MOST_NAMES]:
         names_it = {"provider": provider, "instance_type": instance_type, "server": f"{provider}/{instance_type}"}
-        yield Reason("unpriced", {"accelerator": card, **names_it})
+        shown = card if known[card].name == card else f"{card} ({known[card].name})"
+        yield Reason("unpriced", {"accelerator": shown, **names_it})
 
 
 # ---- One server or several: what several would save where one is taken, and what one would cost
@@ -498,7 +502,13 @@ def market_warnings(option: Option, *, by_engine: bool = False) -> list[Reason]:
     if option.facts.get("arch") == sense.ARM:
         found.append(Reason("arm_builds", {}))
     if card and (device := facts.accelerators().get(card)) and device.vendor not in sense.CALIBRATED:
-        found.append(Reason("not_nvidia", {"accelerator": card}))
+        chip = stands_for(device)
+        is_hidden = chip is not device and chip.vendor in sense.CALIBRATED  # a label of the cloud's
+        found.append(
+            Reason("hidden_chip", {"accelerator": card, "equivalent": chip.name})
+            if is_hidden
+            else Reason("not_nvidia", {"accelerator": card})
+        )
     if is_unreleased(card) and not (by_engine and is_served(card)):
         found.append(Reason("no_release", {"accelerator": option.accelerator.name}))
     if is_large_order(option):

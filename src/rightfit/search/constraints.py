@@ -19,7 +19,7 @@ from rightfit.market.offers import gone, today
 from rightfit.market.sellers import Sellers, any_place, read_sellers, untrusted
 from rightfit.messages import Message
 from rightfit.physics import money
-from rightfit.physics.columns import Array
+from rightfit.physics.columns import Array, once
 from rightfit.records import dataclass
 from rightfit.search.answer import Assumption, Reason
 from rightfit.search.criteria import (
@@ -136,7 +136,7 @@ def _filters(workload: Workload, catalog: Catalog) -> Filters:
     if workload.residency:
         allowed = residency_countries(workload.residency, catalog)
         countries = tuple(code for code in countries if code in allowed) or (allowed if not countries else NOWHERE)
-    gpus = tuple(dict.fromkeys(found for name in workload.gpu for found in accelerators_of(name)))
+    gpus = tuple(dict.fromkeys(found for name in workload.gpu for found in _rented_as(accelerators_of(name), catalog)))
     purchases = names.resolve_purchases(workload.purchase) if workload.purchase else (*DEFAULT_PURCHASES, OWNED)
     return Filters(
         clouds,
@@ -156,6 +156,14 @@ def _filters(workload: Workload, catalog: Catalog) -> Filters:
         sellers=read_sellers(workload.sellers, clouds=clouds or home_clouds(workload)),
         strict_country=bool(workload.residency),
     )
+
+
+def _rented_as(cards: tuple[str, ...], catalog: Catalog) -> tuple[str, ...]:
+    """These accelerators; where no server with one has a price, also what a cloud calls them."""
+    from rightfit.market.offers import OfferFilter
+
+    labels = facts.labelled_as(cards) if any(cards) else ()  # no card at all has no label
+    return cards if not labels or len(catalog.offers(OfferFilter(gpus=cards))) else (*cards, *labels)
 
 
 def _avoided(wanted: tuple[str, ...], catalog: Catalog) -> tuple[tuple[str, str], ...]:
@@ -398,7 +406,7 @@ def minimal_blame(bits: NDArray[np.int32], *, largest: int = 3) -> tuple[tuple[s
     requirement, or which pair, no instance type met. Rows that fail something the user does not
     choose (what the machine can do) count only if all rows do: else the blame lies with the wishes.
     """
-    masks = np.unique(bits)
+    masks = once(bits)
     if masks.size == 0 or masks[0] == 0:
         return ()
     masks = masks[(masks & bits_beside(blamable(masks))) == 0]

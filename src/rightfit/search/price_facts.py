@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rightfit.market.offers import PURCHASES
+from rightfit.physics.columns import once
 from rightfit.search.market import SPOT
 from rightfit.search.offers import BOUNDS
 from rightfit.search.option_facts import OtherWay, PriceFacts
@@ -64,4 +65,4 @@ def price_regions(search_result: SearchResult, offer: int) -> int:
     offers = search_result.market.offers
     same = np.flatnonzero(offers.server_index == offers.server_index[offer])  # few of all offers
     same = same[offers.purchase_index[same] == offers.purchase_index[offer]]
-    return int(np.unique(offers.region_index[same]).shape[0])
+    return int(once(offers.region_index[same]).shape[0])

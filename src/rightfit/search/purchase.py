@@ -21,6 +21,7 @@ from rightfit import facts
 from rightfit.errors import InputError
 from rightfit.market.offers import PURCHASES
 from rightfit.messages import Message
+from rightfit.physics.columns import once
 from rightfit.records import dataclass
 from rightfit.search.answer import Reason
 from rightfit.search.market import billing_rules
@@ -110,7 +111,7 @@ def quoted_modes(market: Market, server: int, *, region: str, count: int, job_us
     offers, found = market.offers, []
     rows = np.flatnonzero(offers.server_index == server)
     here = np.array([offers.regions[place] == region for place in offers.region_index[rows]], dtype=np.bool_)
-    for code in np.unique(offers.purchase_index[rows]).tolist():
+    for code in once(offers.purchase_index[rows]).tolist():
         same = rows[offers.purchase_index[rows] == code]
         near = rows[(offers.purchase_index[rows] == code) & here]
         choice = near if near.shape[0] else same

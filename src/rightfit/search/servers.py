@@ -14,6 +14,7 @@ from rightfit import facts
 from rightfit.errors import AmbiguousNameError, UnknownNameError
 from rightfit.market import names
 from rightfit.market.offers import PURCHASE_CODES, SUPERSEDED_BY, OfferTable
+from rightfit.physics.columns import once
 from rightfit.records import dataclass
 from rightfit.search.answer import Assumption, Option, Reason, Rejection, Render, finite, render_all
 from rightfit.search.criteria import jurisdictions, residency_countries
@@ -63,12 +64,12 @@ def _of(table: OfferTable, provider: str) -> Any:
 
 def _provider(table: OfferTable, provider: str, lang: str) -> dict[str, Any]:
     servers = table.servers
-    rows = np.unique(table.server_index)
+    rows = once(table.server_index)
     listed = [name == provider and not why for name, why in zip(servers.provider, servers.not_recommended, strict=True)]
     cards = [servers.accelerator_name[row] for row in np.flatnonzero(listed).tolist()]
     every = [name for owner, name in zip(servers.provider, servers.accelerator_name, strict=True) if owner == provider]
     priced = {servers.accelerator_name[row] for row in rows.tolist()}
-    dates = sorted({table.as_of_dates[code] for code in np.unique(table.as_of_index).tolist()})
+    dates = sorted({table.as_of_dates[code] for code in once(table.as_of_index).tolist()})
     return {
         "provider": provider,
         "name": names.provider_display(provider, lang=lang),
@@ -80,7 +81,7 @@ def _provider(table: OfferTable, provider: str, lang: str) -> dict[str, Any]:
         "spot": bool(np.any(table.purchase_index == PURCHASE_CODES["spot"])),
         "own_silicon": _makers(every, priced, "own", lang),
         "domestic": _makers(every, priced, "domestic", lang),
-        "regions": len({table.regions[code] for code in np.unique(table.region_index).tolist() if table.region_countries[code]}),
+        "regions": len({table.regions[code] for code in once(table.region_index).tolist() if table.region_countries[code]}),
         "a100_usd_per_h": card_price(table, "A100"),
         "h100_usd_per_h": card_price(table, "H100"),
         "as_of": dates[-1] if dates else "",

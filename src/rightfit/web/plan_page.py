@@ -18,6 +18,7 @@ from rightfit.explain.messages import label
 from rightfit.explain.quantities import Table
 from rightfit.explain.rule_lookup import headline
 from rightfit.explain.sheets import Choice, Extent, Lines, first_caution, plan_sheet, short_sheet, verdict_sheet
+from rightfit.planner.home_currency import in_home_currency
 from rightfit.web.answers import Answers
 from rightfit.web.ask import AskPanel
 from rightfit.web.cards import draw_card, draw_parts
@@ -220,7 +221,7 @@ class PlanPage:
         self.results.classes("stale")
         self._busy(is_busy=True)
         try:
-            plan = await self.answers.plan(self.state.wishes)
+            plan = in_home_currency(await self.answers.plan(self.state.wishes), self.state.lang)
         except RightfitError as error:
             if turn == self.turn and not self.results.is_deleted:
                 self._problem(error)

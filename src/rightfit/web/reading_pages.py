@@ -16,7 +16,7 @@ import rightfit
 from rightfit.errors import RightfitError
 from rightfit.explain.cards import memory_use, option_card
 from rightfit.explain.messages import say
-from rightfit.explain.rule_lookup import LONGEST_TEXT, headline
+from rightfit.explain.rule_lookup import LONGEST_TEXT, headed, headline
 from rightfit.explain.rules import all_rules, post_title
 from rightfit.explain.sheets import Breakdown, choice_of, option_parts, plan_sheet
 from rightfit.explain.voices import option_text, voice_of
@@ -161,8 +161,7 @@ def _told(result: CheckResult, lang: Lang) -> str:
 
 def _headed(result: CheckResult, lang: Lang) -> str:
     """What was stated, of several statements of one text, and the verdict."""
-    verdict = headline(result, lang)
-    return ("：" if lang == "zh" else ": ").join(part for part in (result.query, verdict) if part)
+    return headed(result.query, headline(result, lang), lang)
 
 
 def rules_address(lang: Lang, claim: str = "") -> str:

@@ -4,9 +4,10 @@ how to buy, where, compared, as files."""
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import io
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from nicegui import ui
@@ -16,7 +17,7 @@ from rightfit.explain import quantities as q
 from rightfit.explain.cards import memory_use, option_card
 from rightfit.explain.listings import buy_curves, owed_curves, scale_line, scale_table
 from rightfit.explain.quantities import Table
-from rightfit.explain.sheets import Lines, choice_of, option_parts, plan_sheet
+from rightfit.explain.sheets import Lines, Part, choice_of, first_caution, option_parts, plan_sheet
 from rightfit.explain.voices import Knob, knobs, option_text, voice_of
 from rightfit.messages import Lang
 from rightfit.recent import exact_key
@@ -48,7 +49,7 @@ def why_tab(page: PlanHost, plan: Plan, option: Option) -> None:
         with box("div"):
             figures = tuple(line for line in (said.speed, said.margin, said.priced) if line)
             draw_part(Lines("figures", word("tab.figures", lang), figures) if option is plan.best else choice_of(said), lang)
-            draw_parts(named(parts, "why", "warnings"), lang)
+            draw_parts(_not_above(named(parts, "why", "warnings"), plan, option, lang), lang)
             draw_parts(named(sheet, "load", "ways", "faster"), lang)
         with box("div"):
             draw_parts(named(sheet, "refused"), lang)
@@ -58,6 +59,16 @@ def why_tab(page: PlanHost, plan: Plan, option: Option) -> None:
             draw_parts(named(parts, "data_path"), lang)
             draw_parts(named(sheet, "assumed"), lang)
     paragraph(sheet[-1] if isinstance(sheet[-1], str) else "", "muted small gap")
+
+
+def _not_above(parts: Iterable[Part], plan: Plan, option: Option, lang: Lang) -> Iterator[Part]:
+    """Parts without the caution that the answer above has where it is of the same option."""
+    above = {line for part in first_caution(plan, lang) if isinstance(part, Lines) for line in part.lines} if option is plan.best else set()
+    for part in parts:
+        if not isinstance(part, Lines):
+            yield part
+        elif kept := tuple(line for line in part.lines if line not in above):
+            yield dataclasses.replace(part, lines=kept)
 
 
 def _server_question(page: PlanHost, lang: Lang) -> None:

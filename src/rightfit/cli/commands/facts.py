@@ -423,12 +423,11 @@ def _flat(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _verdict(result: Mapping[str, Any], view: View) -> str:
     """One claim in two to four lines."""
-    from rightfit.explain.rule_lookup import verdict_words
+    from rightfit.explain.rule_lookup import headed, verdict_words
 
     query = str(result["query"])
     words = verdict_words(query, kind=result["kind"], exists=result["exists"], claim=result["claim"], known=result["facts"], lang=view.lang)
-    head = ("：" if view.lang == "zh" else ": ").join(filter(None, [query, words]))
-    lines = [head, *(f"  {line}" for line in result["explanation"].splitlines())]
+    lines = [headed(query, words, view.lang), *(f"  {line}" for line in result["explanation"].splitlines())]
     if result["nearest"] and result["nearest"][0] not in result["explanation"] + result["query"]:
         lines.append("  " + label("check", "nearest", view.lang, names=", ".join(result["nearest"])))
     return "\n".join(lines)
@@ -519,6 +518,17 @@ Count = Annotated[int | None, option("--count", help="GPUs per machine.", metava
 Task = Annotated[str, option("--task", help="serve or finetune (default: both).", metavar="WORD")]
 
 
+def _is_model(text: str) -> bool:
+    """Whether a text names a model."""
+    from rightfit import facts
+    from rightfit.errors import RightfitError
+
+    try:
+        return bool(facts.model(text))
+    except RightfitError:
+        return False
+
+
 def fit(cards: Cards, count: Count = None, task: Task = "", *, view: View) -> None:
     """Show which models fit on your GPU, for serving and each fine-tuning method, at typical
     lengths and without offloading.
@@ -530,7 +540,12 @@ def fit(cards: Cards, count: Count = None, task: Task = "", *, view: View) -> No
     from rightfit import api
     from rightfit.explain.listings import fit_parts
 
-    found = api.fit(cards, count=count, task=task, catalog=open_market(view))
+    try:
+        found = api.fit(cards, count=count, task=task, catalog=open_market(view))
+    except InputError as error:
+        if error.field != "have" or not _is_model(cards):
+            raise
+        raise InputError(Message("cli.fit_of_model", text=cards), field="gpu") from None
     records = [dataclasses.asdict(one) for one in found]
     machines = [list(fits) for _, fits in itertools.groupby(found, key=lambda one: (one.gpu, one.count))]
     parts = [part for fits in machines for part in (*fit_parts(fits, view.lang), label("fit", "note", view.lang))]

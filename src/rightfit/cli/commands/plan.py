@@ -228,6 +228,7 @@ def plan(
         note(label("status", "saved", view.lang, path=workload.save(save)), view)
     from rightfit import api
     from rightfit.cli.plan_view import plan_answer, with_answers
+    from rightfit.planner.home_currency import in_home_currency
 
     catalog = open_market(view)
     asked: dict[str, Any] = {"top": _num_options(view), "simulate": simulate, "staged": staged, "runs": runs}
@@ -241,6 +242,7 @@ def plan(
         from rightfit.explain.beside.able import within_unsaid
 
         found, unrented = within_unsaid(found, catalog, view.lang, again=api.plan, is_asked=asked_for.is_able, **asked)
+    found = found if view.is_machine else in_home_currency(found, view.lang)
     answer = plan_answer(found, view, catalog=catalog)
     lines = asked_for.lines(found, catalog, view.lang) if ask else []
     if max(len(workload.gpu), len(workload.cloud)) > 1 and not (ask and asked_for.told):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.beside.in_words import offload_words, way_text
+from rightfit.explain.beside.in_words import offload_words, usd, way_text
 from rightfit.explain.beside.questions import worded
 from rightfit.facts.tables import says
 from rightfit.market.offers import OfferFilter
@@ -37,6 +37,9 @@ def able_lines(plan: Plan, lang: Lang, catalog: Catalog) -> list[str]:
 
     wish, best = plan.workload, plan.best
     if best is None:
+        over = next((reason.params for reason in plan.advice if reason.key.endswith("change_budget")), None)
+        if over is not None:  # whatever else is in the way, the money is not enough
+            return [worded("able_over_budget", lang, money=usd(float(over["budget_usd"])), period=_period(wish, lang))]
         assumed = assumed_limit(plan)
         if assumed is None:
             is_missing = all(one.criterion in _OFFERING for one in plan.rejected) and not _is_offered(wish, catalog)
@@ -53,6 +56,10 @@ def able_lines(plan: Plan, lang: Lang, catalog: Catalog) -> list[str]:
     lean = _by_pieces(plan, best, catalog)
     way = way_text(best, lang) + (_lean_text(lean, lang) if lean is not None else offload_words(best, lang))
     return [worded("able_likely" if chance < _SURE else "able_yes", lang, way=way, chance=q.percent_text(chance))]
+
+
+def _period(wish: Workload, lang: Lang) -> str:
+    return worded("a_month", lang) if wish.task == "serve" else ""
 
 
 #: A stack that computes the loss in pieces, so that the logits are never stored whole.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rightfit.explain.beside.cost_answers import COSTS
 from rightfit.explain.beside.hardware_answers import HARDWARE
-from rightfit.explain.beside.questions import Question, worded, words_table
+from rightfit.explain.beside.questions import Question, line, words_table
 from rightfit.explain.glossary import term_text
 from rightfit.explain.rule_trials import measures_of
 from rightfit.explain.rules import all_rules, judge
@@ -39,7 +39,4 @@ def answers(questions: Sequence[Question], plan: Plan, catalog: Catalog, lang: L
         if answer := ("" if lang == "zh" else " ").join(part for part in parts if part):
             told.setdefault(answer, words)
     end = "。" if lang == "zh" else "."
-    return [
-        worded("line", lang, question=words, answer=answer.rstrip(".。") + ("" if answer.endswith("`") else end))
-        for answer, words in told.items()
-    ]
+    return [line(words, answer.rstrip(".。") + ("" if answer.endswith("`") else end), lang) for answer, words in told.items()]

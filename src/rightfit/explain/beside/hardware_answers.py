@@ -23,6 +23,7 @@ from rightfit.units import GIB
 if TYPE_CHECKING:
     from rightfit.market import Catalog
     from rightfit.search.answer import Option, Plan
+    from rightfit.workload import Workload
 
 #: Exchange that takes so much of a step is worth a faster network.
 _SLOW = 0.2
@@ -178,7 +179,8 @@ def _vram(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
             continue
         if math.isfinite(need := need_on_one_card(job, catalog=catalog)):
             way = q.method_text(method, lang) if workload.task == "finetune" else ""
-            told.append(worded("vram_of" if way else "vram", lang, way=way, need=q.memory_text(need)))
+            parts = _parts_text(job, lang)
+            told.append(worded("vram_of" if way else "vram", lang, way=way, need=q.memory_text(need)) + parts)
     best = leading(plan)
     if workload.task == "serve" and not told:
         told += _served_vram(plan, lang)
@@ -189,6 +191,25 @@ def _vram(_: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
             + offload_words(best, lang)
         )
     return ("；" if lang == "zh" else "; ").join(told) or worded("unknown", lang)
+
+
+def _parts_text(job: Workload, lang: Lang) -> str:
+    """What full training with Adam keeps for each parameter, and its sum; "" of any other."""
+    if job.method != "full" or "adam" not in str(job.optimizer or "adam").casefold() or "8" in str(job.optimizer or ""):
+        return ""
+    try:
+        model = facts.model(str(job.model), network=False)
+    except RightfitError:
+        return ""
+    count = float(getattr(model, "params_total", 0) or 0)
+    if not count:
+        return ""
+    each = {name: q.memory_text(share * count) for name, share in _STATES.items()}
+    return worded("vram_parts", lang, all=q.memory_text(sum(_STATES.values()) * count), **each)
+
+
+#: Bytes of a parameter in mixed precision: 16-bit weights and gradients, fp32 copy, two moments.
+_STATES = {"weights": 2.0, "gradients": 2.0, "copy": 4.0, "moments": 8.0}
 
 
 def _room(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:

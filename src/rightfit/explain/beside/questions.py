@@ -53,6 +53,13 @@ def worded(key: str, lang: Lang, **fields: Any) -> str:
     return text.format(**fields)
 
 
+def line(words: str, answer: str, lang: Lang) -> str:
+    """The answer to a question under its words as they stand in the sentence, without what hangs
+    loose where the wish went on ("how long does it take to")."""
+    asked = re.sub(words_table()["loose_end"], "", words, flags=re.IGNORECASE)
+    return worded("line", lang, question=asked[:1].upper() + asked[1:], answer=answer)
+
+
 def without_questions(sentence: str) -> Beside:
     """The wish of a sentence and the questions beside it."""
     rest, found = sentence, list[Question]()
@@ -73,4 +80,4 @@ def without_questions(sentence: str) -> Beside:
 def terms_told(questions: Sequence[Question], lang: Lang) -> list[str]:
     """What can be said without a plan: the words of the field that were asked about."""
     asked = ((one.words, words_table()["questions"][one.key].get("term", "")) for one in questions)
-    return [worded("line", lang, question=words, answer=term_text(term, lang)) for words, term in asked if term]
+    return [line(words, term_text(term, lang), lang) for words, term in asked if term]

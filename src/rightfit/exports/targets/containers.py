@@ -13,7 +13,7 @@ from rightfit.exports.locks import CONSTRAINTS, LOCKED, REQUIREMENTS, VALUED, lo
 from rightfit.exports.model_words import longest_start_s, spans_servers
 from rightfit.exports.quoting import comment, given, shell, to_json, to_yaml
 from rightfit.exports.registry import Files, Target
-from rightfit.exports.stack import FRAMEWORKS, ExportStack, healthy, installs, launched, stack_of, stack_problem
+from rightfit.exports.stack import FRAMEWORKS, ExportStack, has_amd_cards, healthy, installs, launched, stack_of, stack_problem
 from rightfit.exports.targets import observability
 from rightfit.facts.devices import build_for
 from rightfit.facts.engine_releases import image_named
@@ -163,7 +163,7 @@ def engine(job: Job, stack: ExportStack) -> dict[str, Any]:
     if missing := installs(stack):
         words = ("sh", "-c", " && ".join([*missing, f"exec {shell(words)}"]))
     cards = {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
-    amd = is_amd(job)
+    amd = has_amd_cards(job)
     secrets = {name: f"${{{name}:-}}" if name == "HF_TOKEN" else f"${{{name}:?set {name} in .env}}" for name in stack.secrets}
     return given(
         image=stack.image,
@@ -182,12 +182,6 @@ def engine(job: Job, stack: ExportStack) -> dict[str, Any]:
         healthcheck={"test": ["CMD", *healthy(stack)], "interval": "30s", "timeout": "10s", "start_period": f"{longest_start_s(job)}s"},
         labels=job.labels,
     )
-
-
-def is_amd(job: Job) -> bool:
-    """Whether the cards are AMD's, which a container reaches through the
-    devices of their driver."""
-    return bool(job.gpus_per_node) and str(job.option.facts.get("vendor") or "") == "AMD"
 
 
 def services(job: Job, stack: ExportStack) -> dict[str, Any]:

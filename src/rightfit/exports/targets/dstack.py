@@ -11,7 +11,7 @@ from rightfit.exports.model_words import servers_range, spans_servers
 from rightfit.exports.quoting import comment, given, shell, to_yaml
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.skypilot_words import dstack_cards, dstack_name, is_by_the_card, name_problem
-from rightfit.exports.stack import installs, key_of, launched, stack_of, stack_problem
+from rightfit.exports.stack import driver_problem, installs, key_of, launched, stack_of, stack_problem
 from rightfit.exports.waiting import dstack_way, wait_files
 from rightfit.messages import Message
 
@@ -32,6 +32,8 @@ BACKENDS = {
     "vultr": "vultr",
 }
 """Provider of a plan -> backend of dstack."""
+WITH_AMD_DRIVER = ("runpod", "vultr", "digitalocean")
+"""Where dstack's documentation names AMD's cards (memory)."""
 PSEUDO_REGIONS = ("", "any", "global", "eu", "cheapest-listed")
 RETRY_H = 24
 IDLE = "1m"  # before a server without a run is given back
@@ -146,7 +148,12 @@ def _refuses(job: Job) -> Message | str:
     scheme = job.settings.bucket.partition("://")[0]
     if scheme and scheme != "s3" and not job.is_service:
         return Message("export.copies_to_s3_only", scheme=scheme)
-    return name_problem(option, dstack_name(option), "dstack") or spans_servers(job) or stack_problem(job)
+    return (
+        name_problem(option, dstack_name(option), "dstack")
+        or driver_problem(job, "dstack", WITH_AMD_DRIVER)
+        or spans_servers(job)
+        or stack_problem(job)
+    )
 
 
 TARGET = Target(

@@ -292,13 +292,14 @@ def aws(job: Job) -> list[str]:
 
 def azure(job: Job) -> list[str]:
     """az vm create."""
-    option, image = job.option, terraform_azure.IMAGE
+    option = job.option
+    image = f"{terraform_azure.PUBLISHER}:{terraform_azure.OFFER}:{terraform_azure.image_sku(job)}:latest"
     evicted = "Deallocate" if job.is_service else "Delete"
     return [
         *("az", "vm", "create", "--resource-group", CommandWord("$RESOURCE_GROUP"), "--name", job.name),
         *(("--count", str(job.num_nodes)) if job.num_nodes > 1 else ()),
         *("--location", option.region, "--size", option.instance_type),
-        *("--image", f"{image['publisher']}:{image['offer']}:{image['sku']}:latest"),
+        *("--image", image),
         *(("--priority", "Spot", "--max-price", "-1", "--eviction-policy", evicted) if job.is_spot else ()),
         *("--admin-username", terraform_azure.ADMINISTRATOR, "--ssh-key-values", CommandWord("$SSH_PUBLIC_KEY")),
         *("--subnet", CommandWord("$SUBNET_ID"), "--nsg", CommandWord("$NSG"), "--public-ip-sku", "Standard"),

@@ -34,11 +34,15 @@ from rightfit.exports.skypilot_words import (
     skypilot_name,
     source,
 )
-from rightfit.exports.stack import ExportStack, key_of, launched, setup_files, stack_of, stack_problem
+from rightfit.exports.stack import ExportStack, driver_problem, key_of, launched, setup_files, stack_of, stack_problem
 from rightfit.messages import Message
 
 MOST_ALTERNATIVES = 8
 KILL_AFTER_S = 300  # from being told to stop: a last checkpoint is written
+WITH_AMD_DRIVER = ("runpod",)
+"""Where SkyPilot starts in the seller's own container. To its own images of servers, and to the
+containers that it starts there, it gives NVIDIA's driver and devices alone (sky/clouds/azure.py,
+sky/provision/docker_utils.py at 0052610)."""
 FAST = ("aws", "gcp", "nebius", "oci")
 """Clouds whose fast network between servers SkyPilot turns on (network_tier)."""
 PSEUDO_REGIONS = ("", "any", "global", "eu", "cheapest-listed")
@@ -247,7 +251,7 @@ def _refuses(job: Job) -> Message | str:
         return Message("export.skypilot_no_provider", provider=option.provider)
     if option.started_as not in PURCHASES:
         return Message("export.buys_on_demand", purchase=option.purchase)
-    if problem := name_problem(option, skypilot_name(option), "SkyPilot"):
+    if problem := name_problem(option, skypilot_name(option), "SkyPilot") or driver_problem(job, "SkyPilot", WITH_AMD_DRIVER):
         return problem
     missing = lacks(option.provider)
     if job.is_spot and "spot" in missing:

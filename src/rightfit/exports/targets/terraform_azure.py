@@ -21,14 +21,19 @@ from rightfit.exports.buckets import BUCKET
 from rightfit.exports.job import Job
 from rightfit.exports.quoting import hcl
 from rightfit.exports.registry import Files, Target
-from rightfit.exports.stack import stack_of
+from rightfit.exports.stack import has_amd_cards, stack_of
 from rightfit.exports.waiting import terraform_way, wait_files
 
 PROVIDER_VERSION = "~> 4.55"
-IMAGE = {"publisher": "microsoft-dsvm", "offer": "ubuntu-hpc", "sku": "2204"}
-"""Image with Docker and the driver of the cards. From memory: the user can give its version."""
+PUBLISHER, OFFER = "microsoft-dsvm", "ubuntu-hpc"
+"""Images with Docker and the driver of the cards. From memory: the user can give their version."""
 ADMINISTRATOR = "rightfit"
 IDENTITY = "http://169.254.169.254/metadata"
+
+
+def image_sku(job: Job) -> str:
+    """The image with the driver of the plan's cards: there is one for each maker."""
+    return "2204-rocm" if has_amd_cards(job) else "2204"
 
 
 def write(job: Job) -> Files:
@@ -235,9 +240,9 @@ resource "azurerm_linux_virtual_machine" "server" {{
   }}
 
   source_image_reference {{
-    publisher = {hcl(IMAGE["publisher"])}
-    offer     = {hcl(IMAGE["offer"])}
-    sku       = {hcl(IMAGE["sku"])}
+    publisher = {hcl(PUBLISHER)}
+    offer     = {hcl(OFFER)}
+    sku       = {hcl(image_sku(job))}
     version   = var.image_version
   }}
 {replaced(job)}}}

@@ -26,7 +26,7 @@ from rightfit.facts.records import Accelerator, DiffusionModel, OtherModel
 from rightfit.families.registry import explored
 from rightfit.market.offers import OfferTable, ServerTable
 from rightfit.messages import Message, contradiction
-from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns
+from rightfit.physics.columns import Array, DeviceColumns, LinkColumns, ModelColumns, once
 from rightfit.physics.serving_columns import ServeColumns
 from rightfit.records import dataclass
 from rightfit.search.constraints import Filters
@@ -292,7 +292,7 @@ def forward_fleet(servers: ServerTable, offers: OfferTable, choice: ForwardChoic
     """Machine classes of accelerators (by name and number) and of CPUs (by kind and cores)."""
     known = chips(servers)
     stacks = {family: forward_stack(choice, family) for family in {*map(family_of, known.values()), "cpu", "cpu-amx"}}
-    listed = np.unique(offers.server_index)
+    listed = once(offers.server_index)
     missing, classes = ["accelerator"] * len(servers), MachineClasses(len(servers))
     machines: list[PassMachine] = []
     for server in listed.tolist():

@@ -21,7 +21,7 @@ from rightfit.families.serving.wish import read_token_wish
 from rightfit.market.offers import codes_of
 from rightfit.messages import Message
 from rightfit.physics import serving_columns
-from rightfit.physics.columns import Array
+from rightfit.physics.columns import Array, once
 from rightfit.recent import Recent
 from rightfit.search.answer import Assumption, Option, Reason
 from rightfit.search.constraints import accelerators_of
@@ -316,7 +316,7 @@ def explore_tokens(wish: ServingRequest, catalog: Catalog, *, market: Market | N
     with_cpus = market is not None or suits_cpus(wish, stacks, wanted)
     market = market or token_market(catalog, wanted, with_cpus=with_cpus, least_bytes=least_bytes(wish, stacks))
     servers = market.offers.servers
-    processors = cpu_machines(servers, np.unique(market.offers.server_index), wish, stacks, every=every_cpu) if with_cpus else {}
+    processors = cpu_machines(servers, once(market.offers.server_index), wish, stacks, every=every_cpu) if with_cpus else {}
     fleet = shared_fleet(serving_fleet(servers, stacks, processors=processors), workload, servers, lambda other: explored(other, catalog))
     space = build_serving_space(servers, fleet, wish)
     times = token_times(space)

@@ -11,6 +11,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.facts.engine_releases import model_class, numbers, release_for
 from rightfit.facts.engines import packed_copy, published_format, starts_from_wide
+from rightfit.physics.columns import once
 from rightfit.search.advice import BELOW, below_cause, below_of, headline_key
 from rightfit.search.answer import Assumption, Counts, Option, Reason, Section
 from rightfit.search.bill import money_parts
@@ -424,7 +425,7 @@ def spread_over(front: Sequence[Row], most: int) -> list[Row]:
     that are not options are those of the quick law."""
     if len(front) <= most:
         return list(front)
-    return [front[at] for at in np.unique(np.linspace(0, len(front) - 1, most).round().astype(int)).tolist()]
+    return [front[at] for at in once(np.linspace(0, len(front) - 1, most).round().astype(int)).tolist()]
 
 
 def serving_assumptions(search_result: ServingResult) -> tuple[Assumption, ...]:

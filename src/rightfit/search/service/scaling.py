@@ -21,7 +21,7 @@ from rightfit import facts
 from rightfit.errors import MissingComponentError
 from rightfit.messages import Message
 from rightfit.physics import scaling
-from rightfit.physics.columns import Array
+from rightfit.physics.columns import Array, once
 from rightfit.records import dataclass
 from rightfit.search.answer import Option, Reason, Section
 from rightfit.search.criteria import has_fabric
@@ -139,7 +139,7 @@ def cheapest_fleet(search_result: ServingResult) -> tuple[ServerKinds, NDArray[n
     providers = {name: code for code, name in enumerate(dict.fromkeys(offers.servers.provider))}
     place = np.array([providers[offers.servers.provider[server]] for server in servers.tolist()], dtype=np.int64) * len(offers.regions)
     place = place + offers.region_index[kinds.offer]
-    groups = [np.flatnonzero(place == code) for code in np.unique(place)]
+    groups = [np.flatnonzero(place == code) for code in once(place)]
     bounds = [load * float((kinds.usd_per_h[group] / kinds.capacity[group]).min()) for group in groups]
     best: tuple[float, ServerKinds, NDArray[np.intp]] | None = None
     for at in np.argsort(bounds).tolist():

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit import facts
-from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, Recompute, SetupColumns
+from rightfit.physics.columns import Array, Columns, DeviceColumns, LinkColumns, Recompute, SetupColumns, once
 from rightfit.records import dataclass
 from rightfit.search.rank import combine, distinct, distinct_rows
 from rightfit.search.training.machines import KEPT, Machines, Piece, Timed, collapse
@@ -177,7 +177,7 @@ def batches(space: Space, machines: Machines) -> Iterator[Index]:
     block = space.block(machines.variant, machines.gpus_per_node)
     order = np.argsort(block, kind="stable")
     number = (np.cumsum(space.counts[block[order]]) - 1) // LARGEST_BATCH
-    for one in np.unique(number):
+    for one in once(number):
         yield order[number == one]
 
 
@@ -277,7 +277,7 @@ def host_tiers(host_bytes: Array, host_memory: Array) -> tuple[Array, Index]:
     """Tiers of host memory: the distinct amounts that servers have, as far as setups differ in
     them. Each setup's tier is the smallest amount that holds it; the last tier (there is always
     one) is for what no server holds."""
-    amounts = np.append(np.unique(host_memory[np.isfinite(host_memory)]), np.inf)
+    amounts = np.append(once(host_memory[np.isfinite(host_memory)]), np.inf)
     last = amounts.shape[0] - 1
     used, tier = distinct(np.append(np.searchsorted(amounts, host_bytes), last), amounts.shape[0])
     return amounts[used], tier[:-1]

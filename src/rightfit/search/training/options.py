@@ -13,7 +13,7 @@ from rightfit import facts
 from rightfit.estimation.data_path import NEVER, DataLoad, Staging, VolumeStep, object_rate, volume_steps
 from rightfit.estimation.figures import Figure, FigureColumns
 from rightfit.physics import interruption, loading, money
-from rightfit.physics.columns import Array, AttentionKernel, DeviceColumns, Recompute, SetupColumns
+from rightfit.physics.columns import Array, AttentionKernel, DeviceColumns, Recompute, SetupColumns, once
 from rightfit.physics.step import Bottleneck
 from rightfit.search.answer import Cost, Layout, Option, OptionAccelerator, Reason, Section
 from rightfit.search.bill import cost_of
@@ -63,7 +63,7 @@ def largest_batch(engine: TrainingEngine, columns: SetupColumns, device: DeviceC
     low, high = 0, MOST_SAMPLES + 1
     room, spared = (float(np.ravel(value)[0]) for value in (engine.capacity(device), engine.spared(device)))
     while high - low > 1:
-        points = np.unique(
+        points = once(
             np.geomspace(max(low, 1), high, _POINTS).round() if high > 2 * low + _POINTS else np.linspace(low, high, _POINTS).round()
         )
         tried = columns.replace(micro_batch=points)

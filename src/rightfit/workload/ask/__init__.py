@@ -9,10 +9,12 @@ stands before. What is left at the end is hard (`leftover`): the answer stops wi
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import functools
 import re
+from collections.abc import Iterator
 
 from rightfit import facts
 from rightfit.errors import InputError, RightfitError
@@ -20,17 +22,21 @@ from rightfit.messages import Message
 from rightfit.units import normalize, parse_bytes, parse_count
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.asides import (
+    assume_labels,
     assume_small,
     deny_unavailable,
     drop_impossible,
     read_day_tokens,
     read_prompt_parts,
+    read_untrained,
     settle_named,
     settle_purchase,
+    settle_source,
 )
 from rightfit.workload.ask.choices import as_prompt, infer, read_words
 from rightfit.workload.ask.dates import ask_for_day, assume_each_day, read_calendar, read_daily, read_dates, read_today, settle_restated
 from rightfit.workload.ask.figured import (
+    EACH_DAY_AMOUNT,
     drop_staff,
     keep_in_flight,
     read_figured,
@@ -43,6 +49,7 @@ from rightfit.workload.ask.figured import (
     read_volumes,
     read_window,
     score_pairs,
+    sets_up,
     settle_each_day,
     settle_per_time,
     settle_speed,
@@ -69,10 +76,12 @@ from rightfit.workload.ask.named import (
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.numbers import read_ranges, spoken
 from rightfit.workload.ask.pasted import read_checkpointing, read_errors
-from rightfit.workload.ask.posts import compare_cards, give_up_own, read_post, settle_card_clouds, settle_post, statements
+from rightfit.workload.ask.posts import compare_cards, give_up_own, is_hearsay, read_post, settle_card_clouds, settle_post, statements
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
+from rightfit.workload.ask.series import read_series, read_vector_rows, settle_vector_rows
 from rightfit.workload.ask.steps import read_accumulation, read_image_repeats, read_steps, settle_accumulation, settle_steps
 from rightfit.workload.ask.told import (
+    is_paid_now,
     read_cut,
     read_host,
     read_hours_a_day,
@@ -162,8 +171,11 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     read_dates(sentence, today)
     settle_restated(sentence)
     read_ranges(sentence)
+    read_vector_rows(sentence)
+    periods = [found.span() for found in EACH_DAY_AMOUNT.finditer(sentence.text) if found["hours"] or found["hours_zh"]]
     for match in list(grammar.NOTHING_ASKED.finditer(sentence.text)):
-        sentence.blank(*match.span())
+        if not any(start <= match.start() < end for start, end in periods):
+            sentence.blank(*match.span())
     for match in list(grammar.VECTORS.finditer(sentence.text)):
         sentence.ask(*match.span())
     for pattern in (grammar.SOLID, grammar.HYPERPARAMETER):
@@ -171,6 +183,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
             sentence.note(*match.span())
     for match in list(grammar.KEPT_HOME.finditer(sentence.text)):
         sentence.take(*match.span(), "residency", "cn-mainland")
+    read_untrained(sentence)
     read_data_place(sentence)
     read_hub_id(sentence)
     read_hours_a_day(sentence)
@@ -189,7 +202,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     read_cards(sentence)
     compare_cards(sentence)
     settle_card_clouds(sentence)
-    for read in (read_paged, read_figured, read_watched, read_classes, read_lease):
+    for read in (read_series, read_paged, read_figured, read_watched, read_classes, read_lease):
         read(sentence)
     read_checkpointing(sentence)
     read_prompt_parts(sentence)
@@ -197,6 +210,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     _read_model_words(sentence)
     read_cut(sentence)
     _read_vector_tables(sentence)
+    settle_vector_rows(sentence)
     for rule in grammar.QUANTITIES:
         _apply(sentence, rule)
     _read_length(sentence)
@@ -219,6 +233,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
         sentence.blank(*match.span())
     task_text = "; ".join((*(reading.words for reading in sentence.readings if reading.option == "data"), sentence.text))
     _read_size(sentence)
+    settle_source(sentence)
     inferred = infer(sentence, task_text)
     if is_daily and not inferred:
         inferred = [Reading("task", "batch", "")]
@@ -254,6 +269,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     if task in ("batch", "serve"):
         inferred += read_pages(sentence)
     _read_amount(sentence, inferred)
+    inferred += assume_labels(sentence, task)
     made = sentence.has("data") and (sentence.has("denoise_steps") or sentence.has("output_tokens"))
     if made and not any(
         one.option in ("task", "method") for one in (*inferred, *sentence.readings)
@@ -279,7 +295,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     hard, soft = left_over(sentence.text, is_shouted=plain.isupper() and not re.search("[一-鿿]", plain))
     stops, left_out = settle_post(sentence, [*sentence.asked, *hard])
     soft = [*topic, *sentence.noted, *left_out, *soft]
-    weighty = tuple(dict.fromkeys(stops))
+    weighty = tuple(dict.fromkeys([*stops, *_stated(sentence, task)]))
     kind = next(iter(sentence.kinds), "")
     unused = tuple(dict.fromkeys((*weighty, *soft)))
     return Understood(
@@ -316,11 +332,16 @@ def _apply(sentence: Sentence, rule: grammar.GrammarRule) -> None:
     """The first place where a rule holds and its option takes the value."""
     if sentence.has(rule.option):
         return
-    for match in rule.pattern.finditer(sentence.text):
+    found = list(rule.pattern.finditer(sentence.text))
+    if sentence.is_post and rule.option == "users" and len(found) > 1:  # "works with 1 user, at 8 users it stalls"
+        found.sort(key=lambda match: -parse_count(match["value"].replace(" ", "")))
+    for match in found:
+        if sentence.is_post and rule.option == "budget" and is_paid_now(sentence.text, *match.span()):
+            continue
         value = rule.read(match)
         is_negative = "value" in match.re.groupindex and grammar.MINUS.search(sentence.text[: match.start("value")])
         if match.end() > match.start() and not is_negative and is_taken(rule.option, value):
-            if rule.option == "data" and sentence.is_post and (_is_memory(sentence, match) or _EACH.match(match.string, match.end())):
+            if rule.option == "data" and sentence.is_post and (_is_memory(sentence, match) or _is_of_one(match, value)):
                 continue
             if rule.option == "data" and (sized := grammar.BARE_SIZE.match(sentence.text, match.start())) and sized.end() > match.end():
                 continue  # "a 13B chat model"
@@ -333,6 +354,30 @@ def _apply(sentence: Sentence, rule: grammar.GrammarRule) -> None:
                 continue
             sentence.take(match.start(), match.end(), rule.option, value)
             return
+
+
+#: What a plan of each kind of task must not assume where it is stated.
+_NEEDED = {"train": ("data",), "finetune": ("data",), "batch": ("data",), "serve": ("rate", "users")}
+
+
+def _stated(sentence: Sentence, task: str) -> Iterator[str]:
+    """Amounts that a post states and nothing has read, where the plan would assume such an amount:
+    the answer leads with them."""
+    needed = _NEEDED.get(task, ())
+    if not sentence.is_post or not needed or any(sentence.has(option) for option in (*needed, "steps", "trace")):
+        return
+    for start, end in statements(sentence.whole):
+        text = sentence.whole[start:end]
+        if is_hearsay(text):
+            continue
+        for rule in (one for one in grammar.QUANTITIES if one.option in needed):
+            found = rule.pattern.search(sentence.whole, start, end)
+            value = rule.read(found) if found else ""
+            if found is None or not is_taken(rule.option, value):
+                continue
+            if rule.option != "data" or not (_is_memory(sentence, found) or _is_of_one(found, value)):
+                yield found[0].strip(" ,，")
+                return
 
 
 _TOKENS_ALONE = grammar.shape(r"(?<=[,;(，；（])\s*(?:{at_most}\s*)?(?P<number>\d{1,5}k?)\s?tokens?(?=\s*(?:[,;.)，；。）]|$))")
@@ -370,8 +415,21 @@ def _unit_of(found: re.Match[str]) -> str:
 
 _EACH = grammar.shape(r"\s{apiece_average}(?![a-z])|[\s]each(?![a-z])")
 """An amount of one of many is no amount of all."""
+#: So many tokens no sample has: they are those of one of several runs.
+_MOST_EACH = 1e6
+
+
+def _is_of_one(found: re.Match[str], value: str) -> bool:
+    """Whether an amount is of one of many, and not of each of several runs: "500 tokens each"."""
+    if not _EACH.match(found.string, found.end()):
+        return False
+    tokens = _OF_TOKENS.search(value)
+    return tokens is None or parse_count(value[: tokens.start()].replace(" ", "")) < _MOST_EACH
+
+
 _ROUNDS = grammar.shape(r"(?<![\w.,])(?P<value>{digits})\s*{round_name}(?![a-z])")
 _BOOSTED = grammar.shape("{boosted}")
+_SIDE_DRAWN = grammar.shape(r"(?<![A-Za-z]){drawn_at}\s?(?P<value>{usual_side})(?![\w%]|[.,]\d|\s*{by}\s?\d)")
 _SIDE_INPUT = grammar.shape(r"(?P<head>{side_input}){is}(?P<value>{usual_side})(?![\w%])")
 
 
@@ -381,14 +439,14 @@ def _read_model_words(sentence: Sentence) -> None:
     model = next((reading.value for reading in sentence.readings if reading.option == "model"), "")
     if _BOOSTED.search(model) and not sentence.has("trees") and (found := _ROUNDS.search(sentence.text)):
         sentence.take(*found.span(), "trees", found["value"])
-    if not (found := _SIDE_INPUT.search(sentence.text)) or sentence.has("image_size") or not model:
+    if sentence.has("image_size") or not model:
         return
-    try:
-        sees = isinstance(facts.model(model, network=False), facts.VisionModel)
-    except RightfitError:
-        sees = False
-    if sees:
-        sentence.take(*found.span(), "image_size", found["value"])
+    for pattern, kind in ((_SIDE_INPUT, facts.VisionModel), (_SIDE_DRAWN, facts.DiffusionModel)):
+        found = pattern.search(sentence.text)
+        with contextlib.suppress(RightfitError):
+            if found and isinstance(facts.model(model, network=False), kind):
+                sentence.take(*found.span(), "image_size", found["value"])
+                return
 
 
 def _read_vector_tables(sentence: Sentence) -> None:
@@ -397,7 +455,7 @@ def _read_vector_tables(sentence: Sentence) -> None:
     told = next((reading for reading in sentence.readings if reading.option == "model"), None)
     if told is None or not grammar.RECOMMENDER.search(told.value) or not (found := grammar.VECTOR_TABLES.search(sentence.text)):
         return
-    value = f"{told.value} {parse_bytes(found['size']) / 1e9:g} GB tables"
+    value = f"{told.value} {parse_bytes(found['size'] or found['behind']) / 1e9:g} GB tables"
     words = sentence.blank(*found.span())
     sentence.readings[sentence.readings.index(told)] = Reading("model", value, f"{told.words}, {words}")
 
@@ -556,7 +614,7 @@ def _note_deadline(sentence: Sentence) -> None:
     """A service has no end: a time that a post tells beside it is left out, and said."""
     for reading in [one for one in sentence.readings if one.option == "deadline"]:
         sentence.readings.remove(reading)
-        sentence.asked.append(reading.words)
+        (sentence.noted if sets_up(reading.words) else sentence.asked).append(reading.words)
 
 
 _IN_YUAN = grammar.shape("{yuan_seller}")
@@ -640,8 +698,10 @@ def _note_size(sentence: Sentence) -> None:
 
 
 def _has_size(model: str, params: float) -> bool:
-    """Whether a model has about so many parameters."""
+    """Whether a model has about so many parameters, or is called by them: "Wan2.2 14B"."""
     try:
+        if re.search(rf"(?<![\d.])A?{params / 1e9:g}B(?![A-Za-z0-9])", str(getattr(facts.model(model, network=False), "name", ""))):
+            return True
         return 0.85 <= params / float(getattr(facts.model(model, network=False), "params_total", 0) or 1) <= 1.15
     except RightfitError:
         return False

@@ -43,8 +43,38 @@ _DAY = (
     r"|{day_of_tokens}\s*(?:{about_zh}\s*)*{in_short}\s*(?P<in_head>{amount})\s*个?{token_plain}?\s*[,，、和]?\s*{out_short}\s*(?P<out_head>{amount})\s*个?{token_plain}"
     r"|(?<![\w.,])(?P<in_en>{amount})\s?(?:{token_plain}\s)?{in_short}\s*(?:[,/]|and)\s*(?P<out_en>{amount})\s?(?:{token_plain}\s)?{out_short}\s*(?P<period>{day_of_tokens})(?![a-z])"
 )
+_FULL = r"{no_capacity}"
 _NOT_HAD = r"(?<![A-Za-z]){not_had}(?![a-z])|{not_had}(?<=[一-鿿])"
 _END = r"[.!?。！？](?=\s|$|[一-鿿])|\n"
+
+
+_UNTRAINED = r"(?<![A-Za-z]){denied_training}(?=\s*(?:[,.;!?)]|$|{after_denied_training}(?![a-z])))|{denied_training_zh}(?=\s*(?:[,，.。;；!！?？)）]|$))"
+_ASKED_OF = r"(?<![A-Za-z]){asked_of_documents}(?![a-z])|{asked_of_documents}(?<=[一-鿿])"
+
+
+def read_untrained(sentence: Sentence) -> None:
+    """Who trains nothing runs a model as it is; documents told beside that are what it is asked
+    of."""
+    found = _shape(_UNTRAINED).search(sentence.text)
+    if found is None:
+        return
+    sentence.untrained = sentence.blank(*found.span()).strip(" ,，")
+
+
+def settle_untrained(sentence: Sentence) -> str:
+    """The task of a sentence that trains nothing, "" of another: bytes of text are searched for
+    each question, and a small model answers where none is named."""
+    if not sentence.untrained or sentence.has("method") or not _shape(_ASKED_OF).search(sentence.whole):
+        return ""
+    for reading in [one for one in sentence.readings if one.option == "data"]:
+        sentence.readings.remove(reading)
+        sentence.noted.append(reading.words)
+        sentence.assumed.append(Message("workload.assumed_searched", words=reading.words))
+    if not sentence.has("model"):
+        name = tables.words("names", "usual_small_model")[0].word
+        sentence.readings.append(Reading("model", name, sentence.untrained))
+        sentence.assumed.append(Message("workload.assumed_small_model", model=name))
+    return "serve"
 
 
 def settle_purchase(sentence: Sentence) -> None:
@@ -70,8 +100,7 @@ _SHORT, _SHORT_TEXT = r"(?<![A-Za-z]){short_prompt}(?![a-z])", r"(?<![A-Za-z]){s
 
 
 def assume_small(sentence: Sentence, task: str) -> list[Reading]:
-    """What words for little say: the least that runs is few bits for one user, a short prompt is
-    of so many tokens, and a label is written in a few."""
+    """What words for little say: the least that runs is few bits for one user."""
     found: list[Reading] = []
     planning = tables.coefficients("planning")
     if task == "serve" and _shape(_LEAST).search(sentence.whole):
@@ -85,6 +114,13 @@ def assume_small(sentence: Sentence, task: str) -> list[Reading]:
             found.append(Reading("rate", f"{planning['light_requests_per_min']:g}/min", light[0]))
             sentence.assumed.append(Message("workload.assumed_light", words=light[0], count=f"{planning['light_requests_per_min']:g}"))
         sentence.blank(*light.span())
+    return found
+
+
+def assume_labels(sentence: Sentence, task: str) -> list[Reading]:
+    """A short prompt is of so many tokens, and a label is written in a few."""
+    found: list[Reading] = []
+    planning = tables.coefficients("planning")
     if task not in ("serve", "batch") or sentence.has("image_size"):
         return found
     short = _shape(_SHORT).search(sentence.text)
@@ -182,11 +218,15 @@ _DAY_GROUPS = (("in_zh", "in_head", "in_en"), ("out_zh", "out_head", "out_en"))
 
 
 def deny_unavailable(sentence: Sentence) -> None:
-    """Cards that cannot be had: another is asked for."""
+    """Cards that cannot be had, and clouds without capacity: others are asked for."""
     ends = [0, *(found.end() for found in _shape(_END).finditer(sentence.text)), len(sentence.text)]
     for start, end in itertools.pairwise(ends):
         if gone := _shape(_NOT_HAD).search(sentence.text, start, end):
-            cards = [name for name in names_in(sentence.text[:end]) if name.kind == "gpu" and start <= name.start and name.value != "none"]
+            cards = [
+                name for name in names_in(sentence.text[:end]) if start <= name.start and (name.kind == "gpu" and name.value != "none")
+            ]
+            if not cards and _shape(_FULL).search(gone[0]):
+                cards = [name for name in names_in(sentence.text[:end]) if name.kind == "cloud" and start <= name.start]
             for name in reversed(cards):
                 sentence.readings.append(Reading("avoid", name.value, sentence.text[name.start : name.end]))
                 sentence.blank(name.start, name.end)
@@ -202,13 +242,46 @@ def _full_name(model: str) -> str:
         return model
 
 
+def _name_published(sentence: Sentence) -> None:
+    """A family by its name alone, where a post speaks of its whole model elsewhere: DeepSeek and
+    满血版 are DeepSeek-R1."""
+    told = next((one for one in sentence.readings if one.option == "model"), None)
+    said = _shape("{as_published}").search(sentence.whole)
+    if told is None or said is None:
+        return
+    wanted = f"{told.value}{said[0]}".casefold()
+    name = next((row["name"] for row in facts.table("chinese_names") if row["chinese"] == wanted), "")
+    if name:
+        sentence.readings[sentence.readings.index(told)] = Reading("model", name, f"{told.words}; {said[0]}")
+
+
 #: The format of most tags of Ollama's library.
 _PULLED = "q4_k_m"
+
+
+_FROM_TEXT = r"(?<![A-Za-z]){film_from_text}(?![a-z])|{film_from_text}(?<=[一-鿿])"
+_FROM_IMAGE = r"(?<![A-Za-z]){film_from_image}(?![a-z])|{film_from_image}(?<=[一-鿿])"
+
+
+def settle_source(sentence: Sentence) -> None:
+    """What a film is made from chooses between the two models of a generation; words for it behind
+    the name say no more."""
+    told = next((one for one in sentence.readings if one.option == "model"), None)
+    if told is None or not draws(sentence):
+        return
+    from_image = _shape(_FROM_IMAGE).search(sentence.text)
+    for found in [*_shape(_FROM_IMAGE).finditer(sentence.text), *_shape(_FROM_TEXT).finditer(sentence.text)]:
+        sentence.blank(*found.span())
+    name = _full_name(told.value).rpartition("/")[2]
+    other = name.replace("T2V", "I2V")
+    if from_image and other != name and _full_name(other) != other:
+        sentence.readings[sentence.readings.index(told)] = Reading("model", other, f"{told.words}, {from_image[0]}")
 
 
 def settle_named(sentence: Sentence) -> None:
     """What a name of the sentence already says: a published checkpoint has its own format, a card
     of a country is of it."""
+    _name_published(sentence)
     told = next((one for one in sentence.readings if one.option == "model"), None)
     whole = next((one for one in sentence.readings if one.option == "quantization" and one.value == "none"), None)
     if told and whole and (own := published_format(_full_name(told.value))) and _shape("{as_published}").search(whole.words):

@@ -17,7 +17,7 @@ from rightfit.facts.trainers import strange_words
 from rightfit.messages import Message
 from rightfit.units import parse_count, parse_data
 from rightfit.workload.ask import grammar
-from rightfit.workload.ask.asides import draws
+from rightfit.workload.ask.asides import draws, settle_untrained
 from rightfit.workload.ask.figured import DENIED_AT_ONCE, reads_pages
 from rightfit.workload.ask.sentence import Reading, Sentence
 
@@ -122,7 +122,7 @@ def _read_tuning(sentence: Sentence) -> None:
 
 def infer(sentence: Sentence, text: str) -> list[Reading]:
     """What follows from the rest: the task, and options that mean something else in it."""
-    task = _task(sentence, text)
+    task = settle_untrained(sentence) or _task(sentence, text)
     if task == "prepare":
         task = _settle_library(sentence, text)
     is_served = sentence.has("quantization") or any(
@@ -346,10 +346,12 @@ def _task(sentence: Sentence, text: str) -> str:
         return min(first, key=lambda task: (_PREFERENCE.index(task) if task == "finetune" else 1, first[task]))
     if sentence.has("deadline") and _turns_sound(sentence):  # of recorded calls, none is answered
         return "batch"
+    if sentence.is_retrained or (sentence.vector_tables[1] and sentence.has("data")):
+        return "train"
     for task, pattern in grammar.TASKS.items():
         if pattern.search(DENIED_AT_ONCE.sub(" ", f"{text} {read}")):
             return task
-    if "recommendation" in sentence.kinds and sentence.has("data"):
+    if sentence.has("data") and (sentence.is_series or "recommendation" in sentence.kinds):
         return "train"
     is_monthly = any(one.option == "budget" and one.value.endswith("/month") for one in sentence.readings)
     if is_monthly and not sentence.has("data") and grammar.HOSTED_MODEL.search(sentence.whole):

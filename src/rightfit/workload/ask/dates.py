@@ -75,15 +75,18 @@ def read_dates(sentence: Sentence, today: datetime.date) -> None:
         )
 
 
-_TODAY = grammar.shape(r"[(（,，]?\s*(?<![A-Za-z]){today_is}\s*(?:(?P<en>{weekday_en})(?![a-z])|(?P<zh>{weekday_zh}))\s*[)）]?")
+_TODAY = grammar.shape(
+    r"[(（,，;]?\s*(?<![A-Za-z]){today_is}\s*(?:(?P<en>{weekday_en})(?![a-z])(?:\s{today_also}(?![a-z]))?|(?P<zh>{weekday_zh}))\s*[)）]?"
+    r"|[(（,，;]\s*(?:{it_is}\s)?(?P<bare>{weekday_en})\s{today_also}(?![a-z])\s*[)）]?"
+)
 
 
 def read_today(sentence: Sentence, today: datetime.date) -> datetime.date:
     """Today by what a sentence says of it: "must be done by Monday (today is Friday)"."""
     if not (found := _TODAY.search(sentence.text)):
         return today
-    sentence.note(*found.span())
-    day = grammar.WEEKDAYS[(found["en"] or found["zh"]).casefold()]
+    sentence.blank(*found.span())
+    day = grammar.WEEKDAYS[(found["en"] or found["zh"] or found["bare"]).casefold()]
     return today + datetime.timedelta(days=(day - today.weekday()) % 7)
 
 
@@ -206,8 +209,23 @@ def assume_each_day(sentence: Sentence, task: str) -> None:
             sentence.note(*found.span())
 
 
+_AGAIN = grammar.shape("(?<![A-Za-z]){trained_again}(?![a-z])|{trained_again}(?<=[一-鿿])")
+_OF_A_PART = grammar.shape(
+    r"(?<![\w.,])(?P<en>{amount})\s?{request}\s(?:all\s|mostly\s|come\s|comes\s)?{each_or_in}\s(?:the\s)?{part_of_day_en}(?![a-z])"
+    r"|{each_day_zh_one}(?:{part_of_day_zh}[一-鿿]{0,4}?|{only_zh})\s*(?P<zh>{amount})\s*{request_count_zh}(?!图){request_zh}"
+)
+"""Requests that come in a part of each day."""
+
+
 def read_daily(sentence: Sentence) -> None:
-    """ "Once a day" counts no requests: it says how often the work comes."""
+    """ "Once a day" counts no requests: it says how often the work comes. Requests of a morning are
+    those of a day. What is trained again each day or week is planned once."""
+    if found := _AGAIN.search(sentence.text):
+        sentence.note(*found.span())
+        sentence.is_retrained = True
+        sentence.assumed.append(Message("workload.assumed_again", words=sentence.noted[-1]))
+    if found := _OF_A_PART.search(sentence.text):
+        sentence.take(*found.span(), "rate", f"{found['en'].strip()}/day" if found["en"] else f"{found['zh'].strip()}/天")
     for found in list(_ONCE_A_DAY.finditer(sentence.text)):
         sentence.note(*found.span())
 

@@ -27,7 +27,9 @@ from rightfit.units import (
     parse_money,
 )
 from rightfit.workload.ask import grammar
+from rightfit.workload.ask.asides import draws
 from rightfit.workload.ask.named import card_count
+from rightfit.workload.ask.names import names_in
 from rightfit.workload.ask.sentence import Reading, Sentence, is_taken
 
 _DAILY_PEOPLE = grammar.shape(
@@ -67,10 +69,13 @@ _CLIP_LENGTH = grammar.shape(
     r"|(?<![\w.])(?P<en>{digits})\s?(?:{second_en}|s)\s(?:long\s)?(?:each|{apiece})(?![a-z])|(?<![a-z])each\s(?:{lasting}\s|about\s|is\s)*(?P<each>{digits})\s?(?:{second_en}|s)(?![a-z])(?:\slong)?"
 )
 """So many seconds of each clip, said apart from the clips."""
-_EACH_DAY_AMOUNT = grammar.shape(
-    r"(?<![\w.,-])(?P<en>{amount})\s(?:[a-z]+\s|\d+p\s){0,3}?(?:(?P<films>{clip_name})|(?P<hours>{hour_en})(?:\sof\s(?:[a-z-]+\s){0,2}?{sound})?)(?:\sof\s[a-z]+)?\s*{each_period}\s*day(?![a-z])"
-    r"|每[天日]\s*{about_zh}*\s*(?P<zh>{amount})\s*(?:(?P<films_zh>{measure_zh})|(?P<hours_zh>个?小时)(?:的?{sound_zh})?)"
+EACH_DAY_AMOUNT = grammar.shape(
+    r"(?<![\w.,-])(?P<en>{amount})\s(?:[a-z]+\s|\d+p\s){0,3}?(?:(?P<films>{clip_name}|{drawn_image})|(?P<hours>{hour_en}|h)(?:\sof\s(?:[a-z-]+\s){0,2}?{sound})?)(?:\sof\s[a-z]+)?\s*{each_period}\s*(?P<span>{worked_off})(?![a-z])"
+    r"|{every_zh}\s*(?P<span_zh>{worked_off_zh})\s*(?:{about_zh}|{comes_zh}|{drawn_zh}|␟|\s)*(?P<zh>{amount})\s*(?:(?P<hours_zh>个?小时)(?:的?{sound_zh})?|(?P<films_zh>{measure_zh}|{drawn_image}))"
 )
+_PICTURES = grammar.shape("{drawn_image}")
+_WITH_ADAPTER = grammar.shape(r"(?:{adapter_beside}\s*)+(?:an?\s|own\s|trained\s)*lora(?![a-z])")
+_WHEREABOUTS = grammar.shape(r"{somebody_zh}(?:都|主要)?在\s*[一-鿿]{2,6}|(?<![a-z]){somebody}\s{is_or_are}\s(?:mostly\s)?in\s[^,.;]{2,24}")
 _PER_CLASS = grammar.shape(
     r"(?P<en>{amount})\s(?:[a-z]+\s){1,3}?{of_each}\s{class_name}(?![a-z])|每(?:个)?{each_class_zh}\s*(?:约|大约|有)?\s*(?P<zh>{amount})\s*[张条个份]{class_sample_zh}?"
 )
@@ -87,8 +92,9 @@ _LONG_SOUND = grammar.shape(
     r"|(?<!每)(?<!每[段条个份通])(?:{sound_zh}|{sound_file})(?:文件)?\s*[,，]?\s*(?:时?长|共|有|是|约|大概)*\s*(?P<behind_zh>{amount}\s*{minute_hour_zh}(?:\s*{amount}\s*分钟?)?)(?!\s*{within_after_zh})(?:[,，]\s*{size})?"
 )
 _PER_TIME = grammar.shape(
-    r"(?:(?:每|一)个?(?P<ahead>{budget_period})(?:的)?|(?P<short>[时日周年])(?=预算))?\s*{budget}?{is}(?P<value>{money_sign}\s?{amount}|{amount}\s?{money_unit}(?![a-z]))\s*"
+    r"(?:{money_denied}(?:\s{money_talk})*\s{money_over}\s)?(?:(?:每|一)个?(?P<ahead>{budget_period})(?:的)?|(?P<short>[时日周年])(?=预算))?\s*{budget}?{is}(?P<value>{money_sign}\s?{amount}|{amount}\s?{money_unit}(?![a-z]))\s*"
     r"(?:{per_period}?\s*(?P<cards>{per_card}[\s/-]?)?(?P<behind>{budget_period})(?![a-z]))?{most}?"
+    r"|{budget_zh}{is}(?P<yuan>{amount})\s*(?:每|一|/)个?(?P<yuan_period>{budget_period})|(?:每|一)个?(?P<yuan_ahead>{budget_period})的?(?:{budget_zh}|{binding_zh}){is}(?P<yuan_behind>{amount})(?!\s*{money_unit})"
 )
 _SIZE = grammar.shape(r"(?P<value>{size})(?:\s(?:of\s)?{data_named})?(?![A-Za-z0-9])")
 _FILES = grammar.shape(
@@ -105,6 +111,8 @@ _PER_PARAMETER = grammar.shape(
     r"(?P<value>{digits})\s?tokens?\s(?:{for_each}|a)\sparam(?:eter)?s?(?![a-z])|每个?参数\s*(?P<zh>{digits})\s*(?:个)?\s*{token_zh}"
 )
 _SERVICE_TERM = grammar.shape(r"^for\s|{service_term}")
+_SET_UP = grammar.shape("{done_zh}|{within_after_zh}|(?<![a-z]){limit_head}(?![a-z])")
+"""A time in which a service is to be there, and not one for which it runs."""
 _VOLUME = tables.shape(
     grammar.TABLE,
     r"(?:(?:{about_en}|each)\s)?(?<![\dx×*.])\d{2,4}\s?[x×*]\s?\d{2,4}\s?[x×*]\s?\d{2,4}(?:\s?{volume_name}|的{volume_name_zh})?(?:\s(?:each))?",
@@ -123,10 +131,6 @@ _SLOW_FRAMES = grammar.shape(
     r"(?:at\s)?(?P<en>{digits})\s{frame_name}\s{every_en}\s(?P<seconds>{digits})\s?{second_en}(?![a-z])(?:\s{frames_of}\s(?:each)(?:\s{camera_line})?)?"
     r"|(?:{of_each_camera_zh})?\s*每(?:隔)?\s*(?P<per>{number})\s*秒\s*(?:抽|取|截|拍|传|分析)?\s*(?P<zh>{number})\s*(?:帧|张图?)"
 )
-_CANDIDATES = grammar.shape(
-    r"[\s,]*{candidates_before}\s(?P<en>{amount})\s(?:[a-z]+\s)?{candidates}(?![a-z])|[,，]?\s*{candidates_before_zh}\s*(?P<zh>{amount})\s*{candidates_zh}"
-)
-_RERANKS = grammar.shape("{scores_pairs}")
 NOT_AT_ONCE = grammar.shape("(?<![a-z])(?:{not_at_once}|{denied_at_once})(?![a-z])|{not_at_once_zh}|{denied_at_once_zh}")
 DENIED_AT_ONCE = grammar.shape("(?<![a-z]){denied_at_once}(?![a-z])|{denied_at_once_zh}")
 _IN_A_DAY = grammar.shape("/(?:{day_or_more})")
@@ -349,12 +353,18 @@ def _read_each_day(sentence: Sentence) -> None:
     if sentence.has("data") or grammar.shape("{answered_at_once}").search(NOT_AT_ONCE.sub(" ", sentence.whole)):
         return
     model = next((reading.value for reading in sentence.readings if reading.option == "model"), "")
-    draws = tables.meaning(grammar.TABLE, "video_fps", model, ignore_case=True)
-    for found in _EACH_DAY_AMOUNT.finditer(sentence.text):
+    films = tables.meaning(grammar.TABLE, "video_fps", model, ignore_case=True)
+    for found in EACH_DAY_AMOUNT.finditer(sentence.text):
         hours, amount = _first(found, "hours", "hours_zh"), _first(found, "en", "zh")
+        span = tables.meaning(grammar.TABLE, "worked_off", found["span"] or "", ignore_case=True)
+        span = span or tables.meaning(grammar.TABLE, "worked_off_zh", found["span_zh"] or "")
         if hours and grammar.TURNS_SOUND.search(sentence.whole):
             sentence.take(*found.span(), "data", f"{amount} hours")
-        elif not hours and draws:
+        elif sentence.is_post and not films and _PICTURES.search(found[0]) and draws(sentence):
+            sentence.take(*found.span(), "data", f"{amount} images")
+            for again in list(_WITH_ADAPTER.finditer(sentence.text)):  # nothing is learned
+                sentence.note(*again.span())
+        elif not hours and films:
             end = found.end() if found["en"] else found.end("films_zh")
             seconds = re.match(r"\s*(?P<seconds>[\d.]+)\s*秒", sentence.text[end:])
             start = found.start()
@@ -364,6 +374,9 @@ def _read_each_day(sentence: Sentence) -> None:
         else:
             continue
         sentence.each_day = True
+        sentence.spans = int(span or "1")
+        if sentence.spans > 1:
+            sentence.assumed.append(Message("workload.assumed_each_span", days=sentence.spans))
         return
 
 
@@ -371,13 +384,25 @@ def settle_each_day(sentence: Sentence) -> None:
     """What comes in a day is done within it: a longer time says for how long it goes on."""
     if not sentence.each_day:
         return
+    _note_whereabouts(sentence)
+    for rate in [one for one in sentence.readings if one.option == "rate"]:
+        sentence.readings.remove(rate)
+        sentence.noted.append(rate.words)
     told = next((reading for reading in sentence.readings if reading.option == "deadline"), None)
-    if told and parse_duration(told.value) > SECONDS_PER_DAY:
+    if told and parse_duration(told.value) > SECONDS_PER_DAY * sentence.spans:
         sentence.readings.remove(told)
         sentence.noted.append(told.words)
         told = None
     if told is None:
-        sentence.readings.append(Reading("deadline", "24h", ""))
+        sentence.readings.append(Reading("deadline", f"{24 * sentence.spans}h", ""))
+
+
+def _note_whereabouts(sentence: Sentence) -> None:
+    """Where customers or stores are is no limit of work that nobody waits for."""
+    for found in _WHEREABOUTS.finditer(sentence.whole):
+        for reading in [one for one in sentence.readings if one.option in ("country", "region") and one.words and one.words in found[0]]:
+            sentence.readings.remove(reading)
+            sentence.noted.append(found[0].strip(" ,，"))
 
 
 def _read_per_class(sentence: Sentence) -> None:
@@ -468,10 +493,10 @@ def _read_slow_rate(sentence: Sentence) -> None:
 
 def _read_candidates(sentence: Sentence) -> None:
     """A reranker scores each of so many candidates with a query."""
-    found = _CANDIDATES.search(sentence.text)
+    found = grammar.CANDIDATES.search(sentence.text)
     model = next((reading.value for reading in sentence.readings if reading.option == "model"), "")
-    if found and _RERANKS.search(model):
-        sentence.pairs = _number(_first(found, "en", "zh")), sentence.blank(*found.span()).strip(" ,，")
+    if found and grammar.RERANKS.search(model):
+        sentence.pairs = _number(_first(found, "en", "each", "zh")), sentence.blank(*found.span()).strip(" ,，")
 
 
 def score_pairs(sentence: Sentence) -> None:
@@ -488,6 +513,14 @@ def score_pairs(sentence: Sentence) -> None:
     pairs = f"{_number(number) * each:g}/{period}"
     sentence.readings[sentence.readings.index(told)] = Reading("rate", pairs, f"{told.words}; {words}")
     sentence.assumed.append(Message("workload.assumed_pairs", each=f"{each:g}", queries=told.value))
+    if not (sentence.has("input_tokens") or sentence.has("seq_len")):
+        length = f"{tables.coefficients('planning')['pair_tokens']:g}"
+        sentence.readings.append(Reading("input_tokens", length, ""))
+        sentence.assumed.append(Message("workload.assumed_pair_length", tokens=length))
+    for name in names_in(sentence.text):
+        if name.kind == "model" and is_taken("beside", together := f"{name.value}@{told.value}"):  # what finds the candidates
+            sentence.take(name.start, name.end, "beside", together)
+            return
 
 
 def work_off_daily(sentence: Sentence) -> bool:
@@ -543,10 +576,12 @@ def _read_per_parameter(sentence: Sentence) -> None:
 def _read_per_time(sentence: Sentence) -> None:
     """Money for each hour, day, week or year, which `settle_per_time` makes a budget of."""
     for found in _PER_TIME.finditer(sentence.text):
-        period = _first(found, "behind", "ahead", "short").replace("时", "小时") if found["short"] else _first(found, "behind", "ahead")
+        period = _first(found, "behind", "ahead", "short", "yuan_period", "yuan_ahead")
+        period = period.replace("时", "小时") if found["short"] else period
         if period:
             hours = float(tables.meaning(grammar.TABLE, "budget_period", period, ignore_case=True))
-            money = grammar.shape("{dollars_spoken}").sub("usd", found["value"]).strip()
+            yuan = _first(found, "yuan", "yuan_behind")
+            money = f"{yuan}元" if yuan else grammar.shape("{dollars_spoken}").sub("usd", found["value"]).strip()
             sentence.per_time = (found[0].strip(" ,，"), money, 0.0 if found["cards"] else hours)
             sentence.blank(*found.span())
             return
@@ -556,21 +591,29 @@ def settle_per_time(sentence: Sentence, task: str) -> None:
     """Money for a time as the monthly budget of a service; of a job, whose budget is its total, it
     is asked about."""
     term = next((reading for reading in sentence.readings if reading.option == "deadline"), None)
-    if task == "serve" and term and _SERVICE_TERM.search(term.words):
+    if task == "serve" and term and _SERVICE_TERM.search(term.words) and not sets_up(term.words):
         sentence.readings.remove(term)
         sentence.noted.append(term.words)
         _spread_budget(sentence, term)
     if sentence.per_time is None:
         return
     words, money, hours = sentence.per_time
+    paid = parse_money(money)
+    for again in [one for one in sentence.readings if one.option == "budget" and parse_money(one.value) == paid]:
+        sentence.readings.remove(again)
+        sentence.noted.append(again.words)
     if task != "serve" or not hours or sentence.has("budget"):
         sentence.asked.append(words)
         return
     told = next((reading.value for reading in sentence.readings if reading.option == "office_hours"), "")
-    paid = parse_money(money)
     month = paid.amount * (float(told) if told and hours == 1 else HOURS_PER_MONTH) / hours
     sentence.readings.append(Reading("budget", f"{month:.6g}{paid.currency}/month", words))
     sentence.assumed.append(Message("workload.assumed_per_time", words=words, budget=f"{format_money(month, paid.currency)}"))
+
+
+def sets_up(words: str) -> bool:
+    """Whether a time is one in which a service is to be there: it is rented in minutes."""
+    return bool(_SET_UP.search(words))
 
 
 def _spread_budget(sentence: Sentence, term: Reading) -> None:
@@ -668,7 +711,13 @@ def settle_speed(sentence: Sentence, users: str) -> None:
 
 
 def read_paged(sentence: Sentence) -> None:
-    """Documents of so many pages each are pages: "5,000 PDFs of about 12 pages each"."""
+    """Documents of so many pages each are pages: "5,000 PDFs of about 12 pages each"; so are those
+    of which all pages are told."""
+    for found in () if sentence.has("data") else _PAGES_IN_ALL.finditer(sentence.text):
+        amount = (found["en"] or found["zh"]).replace(" ", "")
+        if parse_count(amount) > parse_count((found["things"] or found["things_zh"]).replace(" ", "")):
+            sentence.take(*found.span(), "data", f"{parse_count(amount):.0f} samples")
+            return
     for found in _PAGED.finditer(sentence.text):
         amount, each = (parse_count(next(filter(None, found.group(*names))).replace(" ", "")) for names in (("en", "zh"), ("pages", "ye")))
         if not sentence.has("data") and amount * each >= 1.0:
@@ -680,6 +729,12 @@ _PAGED = grammar.shape(
     r"(?<![\w.,-])(?P<en>{amount})\s+(?:[a-z]+\s+){0,3}?{paged_thing}\s*[(,]?\s*(?:{paged_glue}\s*)*"
     r"(?P<pages>{digits})\s*pages?(?![a-z])(?:\s{paged_each})*\s?\)?"
     r"|(?P<zh>{amount})\s*[份个篇本]?\s*(?:[一-鿿]{0,4}?)(?:的)?{paged_thing_zh}\s*[,，(（、]?\s*{paged_glue_zh}*每[份个篇本]\s*{paged_glue_zh}*\s*(?P<ye>{digits})\s*(?:多)?页\s?[)）]?"
+)
+
+
+_PAGES_IN_ALL = grammar.shape(
+    r"(?<![\w.,-])(?P<things>{amount})\s+(?:[a-z]+\s+){0,3}?{paged_thing}\s*[(,;]?\s*(?:{summed_pages}\s*)*(?P<en>{amount})\s*(?:[a-z]+\s)?pages?(?![a-z])(?!\s*(?:each|{paged_each}|{each_period}))(?:\s{summed_pages})*\s?\)?"
+    r"|(?<![\d.])(?P<things_zh>{amount})\s*[份个篇本]?\s*(?:[一-鿿]{0,4}?)(?:的)?{paged_thing_zh}\s*[,，(（、]?\s*(?:{summed_pages_zh}\s*)*(?P<zh>{amount})\s*(?:多)?页\s?[)）]?"
 )
 
 

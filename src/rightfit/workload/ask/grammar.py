@@ -209,7 +209,7 @@ BY_WEEKDAY = shape(r"{by_day}\s(?:next\s)?(?P<en>{weekday_en})(?![a-z])|(?:下)?
 DEADLINES: tuple[GrammarRule, ...] = tuple(
     _rule(
         "deadline",
-        r"{deadline_head}?{is}(?<!每[天日周月])(?<!第)(?P<value>{long_time})(?!-[a-z]|\s+{no_deadline}\s|\s?(?:[a-z]+\s)?{vector_name})\s*{deadline_tail}?{done_zh}?",
+        r"{deadline_head}?{is}(?<!每[天日周月])(?<!第)(?P<value>{long_time})(?!-[a-z]|\s+{no_deadline}\s|\s?(?:[a-z]+\s)?{vector_name}|\s*{about_zh}*{price_question_zh}|\s*(?:要|得|大概)*多少钱)\s*{deadline_tail}?{done_zh}?",
     ),
 )
 
@@ -438,6 +438,14 @@ DRAWING = shape(r"(?<![A-Za-z]){drawing}")
 CLASSES = shape(r"(?:into\s)?(?P<en>{digits})\s*(?:[a-z]+\s)?{class_name}(?![a-z])|{into_zh}?(?P<zh>{digits}|{han})\s*{class_zh}")
 """How many classes are told apart: the last layer grows by nothing that counts."""
 LONG_PROMPTS = shape(r"(?P<value>\d+(?:\.\d+)?k)\s*{input_after}s?")
+OR_BETTER = shape(r"\s*[,，(（]?\s*(?:{or_better}(?![a-z])|{or_better}(?<=[一-鿿+]))\s*[)）]?")
+"""Behind a card: as good a one will do."""
+RERANKS = shape("{scores_pairs}")
+CANDIDATES = shape(
+    r"[\s,]*{candidates_before}\s(?P<en>{amount})\s(?:[a-z]+\s)?{candidates}(?![a-z])(?:\s{each_query})?|[\s,]*(?:top[\s-])?(?P<each>{amount})\s(?:[a-z]+\s)?{candidates}\s{each_query}(?![a-z])"
+    r"|[,，]?\s*{candidates_before_zh}\s*(?P<zh>{amount})\s*{candidates_zh}"
+)
+"""What a reranker scores with each query."""
 HOW_MANY = shape(r"{how_many_servers}\s*$")
 ONE_OF_THEM = shape(r"(?<![A-Za-z]){one_of_them}\s$")
 WORKS_ON = shape(
@@ -506,7 +514,9 @@ SOLID = re.compile(r"(?<![A-Za-z0-9_.])[2-4]D(?=\s[A-Za-z]|[\u4e00-\u9fff])")
 """Two, three or four dimensions, "3D U-Net": no days."""
 SOLID_BEHIND = Expression(r"(?<![A-Za-z0-9_.])(?:[2-4]D(?![A-Za-z0-9])|[2-4]d_[a-z]\w*)")
 """The same behind a name, "nnU-Net 3D", where no word for a limit stands before it."""
-VECTOR_TABLES = shape(r"(?P<size>{size})\s*{vector_tables}")
+VECTOR_TABLES = shape(
+    r"(?P<size>{size})\s*{vector_tables}|(?<![A-Za-z]){vector_tables}\s*[(（]?\s*(?:(?:{is_word}|{about_en})\s|{around_zh}|[共有占])*(?P<behind>{size})(?![A-Za-z0-9])\s*[)）]?"
+)
 SPOKEN_ZH = Expression(r"([一二两三四五六七八九])([万千百])([一二三四五六七八九])(?=[^一-鿿\w]|[元块以之左]|$)")
 """一万五 as people say 15,000."""
 ABOUT_SO_MANY = Expression(r"(?<=[\d十百千万])[来多](?=[次条张个篇份页天]|[分小][钟时])")

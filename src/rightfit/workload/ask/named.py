@@ -85,7 +85,12 @@ def read_names(sentence: Sentence) -> None:
     _deny_lists(sentence, names)
     models = [name for name in names if name.kind == "model"]
     rewarding = _rewarding(sentence, models)
-    model = max((name for name in models if name is not rewarding), key=lambda one: one.end - one.start, default=None)
+    is_ranked = grammar.CANDIDATES.search(sentence.text) is not None
+    model = max(
+        (name for name in models if name is not rewarding),
+        key=lambda one: (is_ranked and grammar.RERANKS.search(one.value) is not None, one.end - one.start),
+        default=None,
+    )
     chain = _alternatives(sentence, [name for name in models if name is not rewarding], model)
     model = chain[0] if chain else model
     for name in names:
@@ -390,6 +395,9 @@ def _read_gpu(sentence: Sentence, name: Name) -> None:
         return
     if sentence.wished_softly(first, last):
         return
+    better = None if after else grammar.OR_BETTER.match(sentence.text, end)
+    if better and facts.accelerators_at_least(f"{name.value}+"):
+        name, end, last = Name(name.kind, f"{name.value}+", start, better.end()), better.end(), better.end()
     sentence.card_counts.append((name.value, count))
     sentence.card_spans.append((first, last))
     sentence.take(start, end, "gpu", name.value)
@@ -504,7 +512,7 @@ def read_cards(sentence: Sentence) -> None:
         if counted:
             _count(sentence, counted, grammar.NODES_BEFORE.search(sentence.text[: counted.start()]), card_count(counted["count"]))
     while match := grammar.HOST_MEMORY.search(sentence.text):
-        sentence.ask(*match.span())
+        (sentence.note if sentence.own_machine else sentence.ask)(*match.span())
     while match := grammar.UNNAMED_CARDS.search(sentence.text):  # "8 张卡" is no amount of pictures
         nodes = grammar.NODES_BEFORE.search(sentence.text[: match.start()])
         if denied := sentence.denied_from(*match.span()):

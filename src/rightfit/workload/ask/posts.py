@@ -9,12 +9,15 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
+from rightfit import facts
 from rightfit.messages import Message
+from rightfit.units import parse_count
 from rightfit.workload.ask import grammar
+from rightfit.workload.ask.figured import EACH_DAY_AMOUNT
 from rightfit.workload.ask.leftover import demands
 from rightfit.workload.ask.named import card_count, rented_there
 from rightfit.workload.ask.names import names_in
-from rightfit.workload.ask.sentence import Sentence
+from rightfit.workload.ask.sentence import Reading, Sentence
 
 _END = grammar.shape(r"[.!?](?=\s|$)|[!?;\n。！？；]")
 _JOINT = grammar.shape(
@@ -23,8 +26,17 @@ _JOINT = grammar.shape(
 _TOLD = grammar.shape(r"(?<![A-Za-z]){told_en}(?![A-Za-z])|{told_zh}")
 _WANTED = grammar.shape(r"(?<![A-Za-z]){wanted_en}(?![A-Za-z])|{wanted_zh}")
 _HEARSAY = grammar.shape(r"(?<![A-Za-z]){hearsay}(?![A-Za-z])|{hearsay_zh}")
+_WANTS = grammar.shape(r"(?<![A-Za-z]){opinion_who}\s(?:really\s)?wants?(?![a-z])|{opinion_who_zh}(?:非?要|想要)")
+_IN_CHARGE = grammar.shape(r"(?<![A-Za-z]){in_charge}(?![A-Za-z])|{in_charge_zh}")
+_BINDING = grammar.shape(r"(?<![A-Za-z]){binding}(?![A-Za-z])|{binding_zh}")
 _ELSEWHERE = grammar.shape(r"(?<![A-Za-z]){elsewhere_en}(?![A-Za-z])|{elsewhere_zh}")
 _ASKS_HARDWARE = grammar.shape(r"(?<![A-Za-z]){asks_hardware}(?![A-Za-z])|{asks_hardware_zh}")
+_OF_HARDWARE = grammar.shape(r"s?\s*(?:{hardware_word}\s)?(?:{cloud_joint}\s*)?")
+_PRICED = grammar.shape(
+    r"(?:{about_en}\s|at\s|for\s|like\s)*(?:{money_sign}\s?{amount}|{amount}\s?{money_unit}(?![a-z])|{amount}(?=\s?(?:{each_period})\s?(?:{budget_period}|gpu)(?![a-z])))"
+    r"(?:\s?(?:{each_period})\s?(?:gpu[\s/-])?(?:{budget_period}|{month}|mo)(?![a-z]))?|{leased_money}"
+)
+"""What somebody takes for it."""
 _FAILS = grammar.shape(r"(?<![A-Za-z]){fails}(?![A-Za-z])|{fails_zh}")
 _RAN_BEFORE = grammar.shape(r"(?<![A-Za-z]){ran_before}(?![A-Za-z])|{ran_before_zh}")
 RENTS = grammar.shape(r"(?<![A-Za-z]){rents_en}(?![A-Za-z])|{rents_zh}")
@@ -91,17 +103,21 @@ def read_post(sentence: Sentence) -> None:
             (_is_told(text) and not (_asks_cards(sentence.text, start, end) or _is_doubted(sentence.text, start, end)))
             or (rents and _OWN_BOX.search(text) and not _WANTED.search(text))
         ):
-            told.append(text.strip(" ,，"))
-            kept = _choices(sentence.text, start, end)
-            for first, last in itertools.pairwise([start, *itertools.chain.from_iterable(kept), end]):
-                if (first, last) not in kept:
-                    sentence.blank(first, last)
+            kept = _apart([*_choices(sentence.text, start, end), *_loads(sentence.text, start, end)])
+            gone = [
+                sentence.blank(first, last)
+                for first, last in itertools.pairwise([start, *itertools.chain.from_iterable(kept), end])
+                if (first, last) not in kept
+            ]
+            told += [words for one in gone if (words := one.strip(" ,，"))]
         else:
             told += list(_told_clauses(sentence, start, end))
             told += list(_heard_figures(sentence, start, end))
     told += list(_taken_back(sentence, parts))
     told += list(_past_places(sentence))
     told += list(_past_cards(sentence, parts))
+    told += list(_replaced_models(sentence))
+    _free_cards(sentence, parts)
     if told:
         sentence.noted += told
         sentence.assumed.append(Message("workload.assumed_told", words="; ".join(told)))
@@ -115,7 +131,30 @@ def _told_clauses(sentence: Sentence, start: int, end: int) -> Iterator[str]:
     for first, last in zip(edges[::2], edges[1::2], strict=True) if clauses else ():
         clause = sentence.text[first:last]
         if _FAILS.search(clause) and not (_models(clause) or _WANTED.search(clause)):
-            yield sentence.blank(first, last)
+            is_more = 0.0 < _most_users(sentence.text, start, first) < _most_users(sentence.text, first, last)
+            kept = _load_figures(sentence.text, first, last) if is_more else []
+            for begin, stop in itertools.pairwise([first, *itertools.chain.from_iterable(kept), last]):
+                if (begin, stop) not in kept and (words := sentence.blank(begin, stop)):
+                    yield words
+
+
+def _most_users(text: str, start: int, end: int) -> float:
+    rules = [rule for rule in grammar.QUANTITIES if rule.option == "users"]
+    found = [parse_count(one["value"].replace(" ", "")) for rule in rules for one in rule.pattern.finditer(text, start, end)]
+    return max(found, default=0.0)
+
+
+def _load_figures(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """How many ask, and how long their prompts are: "works with 1 user, at 8 users with long
+    prompts (10-12k) it stalls"."""
+    return _apart(
+        [
+            found.span()
+            for rule in grammar.QUANTITIES
+            if rule.option in ("users", "input_tokens")
+            for found in rule.pattern.finditer(text, start, end)
+        ]
+    )
 
 
 def _heard_figures(sentence: Sentence, start: int, end: int) -> Iterator[str]:
@@ -123,8 +162,20 @@ def _heard_figures(sentence: Sentence, start: int, end: int) -> Iterator[str]:
     if not (heard := _HEARSAY.search(sentence.text, start, end)) or _is_doubted(sentence.text, start, end):
         return
     spans = [found.span() for found in grammar.DURATION.finditer(sentence.text, heard.end(), end)]
-    cards = [name for name in names_in(sentence.text[:end]) if name.kind == "gpu" and name.start >= heard.end()]
-    spans += [(_with_count(sentence.text, name.start), name.end) for name in cards]
+    named = [name for name in names_in(sentence.text[:end]) if name.start >= heard.end()]
+    hardware = [name for name in named if name.kind in ("gpu", "server")]
+    spans += [(_with_count(sentence.text, name.start), name.end) for name in hardware]
+    ends = {name.end for name in hardware}
+    spans += [  # the cloud of that hardware
+        (name.start, name.end)
+        for name in named
+        if name.kind == "cloud" and any(_OF_HARDWARE.fullmatch(sentence.text, last, name.start) for last in ends if last < name.start)
+    ]
+    spans += (
+        [found.span() for found in _PRICED.finditer(sentence.text, heard.end(), end)]
+        if not _BINDING.search(sentence.text, start, end)
+        else []
+    )
     for first, last in spans:
         yield sentence.blank(first, last)
 
@@ -171,9 +222,32 @@ def _batches_there(sentence: Sentence) -> Iterator[str]:
             yield sentence.blank(*found.span())
 
 
+def _name_once(sentence: Sentence) -> None:
+    """A card that is named again without its number or memory is the same one: "one A10 24G ... can
+    the A10 take it?"."""
+    known = [set(facts.match_accelerators(name)) for name, _ in sentence.card_counts]
+    again = [
+        at
+        for at, (_, count) in enumerate(sentence.card_counts)
+        if at
+        and not count
+        and known[at]
+        and any(other == known[at] and sentence.card_counts[one][1] for one, other in enumerate(known[:at]))
+    ]
+    for at in reversed(again):
+        name = sentence.card_counts[at][0]
+        del sentence.card_counts[at], sentence.card_spans[at]
+        told = [one for one in sentence.readings if one.option == "gpu"]
+        same = [one for one in told if set(facts.match_accelerators(one.value)) == known[at]]
+        if len(same) > 1 and (twice := next((one for one in reversed(same) if one.value == name), None)):
+            sentence.readings.remove(twice)
+
+
 def compare_cards(sentence: Sentence) -> None:
     """Cards that a post asks about, or that have "or" between them, are ways to compare: a number
     of one of them limits no other, and a processor beside them is none of them."""
+    if sentence.is_post:
+        _name_once(sentence)
     joints = [_CARD_OR.fullmatch(sentence.whole, one[1], other[0]) for one, other in itertools.pairwise(sentence.card_spans)]
     if not (sentence.is_post or any(joints) or (len(dict(sentence.card_counts)) > 1 and _CARD_CHOICE.search(sentence.whole))):
         return
@@ -195,6 +269,23 @@ def compare_cards(sentence: Sentence) -> None:
             sentence.readings.remove(reading)
             sentence.noted += [reading.words, *sentence.other_counts]
             sentence.asked = [words for words in sentence.asked if words not in sentence.other_counts]
+    asked = _asked_counts(sentence)
+    named = next((one for one in sentence.readings if one.option == "gpu"), None)
+    cards = {frozenset(facts.match_accelerators(name)) for name, _ in sentence.card_counts}
+    if len(asked) == 1 and named and not sentence.has("num_gpus"):
+        ((name, count),) = asked
+        if len(cards) == 1 or (name == named.value and sum(one.option == "gpu" for one in sentence.readings) == 1):
+            sentence.readings.append(Reading("num_gpus", str(count), ""))
+
+
+def _asked_counts(sentence: Sentence) -> set[tuple[str, int]]:
+    """How many of which card are asked about: "is a 4xA10G enough?", where one runs now."""
+    asked = set()
+    for (name, count), (start, _) in zip(sentence.card_counts, sentence.card_spans, strict=True):
+        inside = next((sentence.whole[first : last + 1] for first, last in statements(sentence.whole) if first <= start < last), "")
+        if count and _QUESTION.search(inside):
+            asked.add((name, count))
+    return asked
 
 
 def settle_card_clouds(sentence: Sentence) -> None:
@@ -262,6 +353,40 @@ def _past_cards(sentence: Sentence, parts: Sequence[tuple[int, int]]) -> Iterato
                 yield sentence.blank(first, last)
 
 
+def _replaced_models(sentence: Sentence) -> Iterator[str]:
+    """The model that runs now, where another is to take its place."""
+    for word in _REPLACES.finditer(sentence.text):
+        models = [name for name in names_in(sentence.text) if name.kind == "model"]
+        after = next((name for name in models if 0 <= name.start - word.end() <= _NEAR), None)
+        if after is None:
+            continue
+        for name in (one for one in models if one.end <= word.start() and one.value.casefold() != after.value.casefold()):
+            yield sentence.blank(name.start, name.end)
+        return
+
+
+_UNNAMED = grammar.shape(r"{card_count}\s?{card_counter}?\s?{card_name}(?![a-z])")
+_NEEDED = grammar.shape(r"(?<![A-Za-z]){needed_really}(?![a-z])|{needed_really}(?<=[一-鿿])")
+
+
+def _free_cards(sentence: Sentence, parts: Sequence[tuple[int, int]]) -> None:
+    """A card of which a post asks whether it is needed at all is no limit: the plan, over all
+    cards, says it. Where another card is named beside it they are compared."""
+    for start, end in parts:
+        if not (found := _NEEDED.search(sentence.text, start, end)) or not _QUESTION.search(sentence.text[start : end + 1]):
+            continue
+        for many in list(_UNNAMED.finditer(sentence.text, found.end(), end)):  # 有没有必要上 8 卡
+            sentence.note(*many.span())
+        cards = [
+            name for name in names_in(sentence.text[:end]) if name.kind == "gpu" and name.start >= found.end() and name.value != "none"
+        ]
+        if len(cards) != 1 or _OF_OWN.search(sentence.text[start:end]):
+            continue
+        words = sentence.blank(_with_count(sentence.text, cards[0].start), cards[0].end)
+        sentence.noted.append(words)
+        sentence.assumed.append(Message("workload.assumed_free_card", card=words))
+
+
 def _replaced_cards(sentence: Sentence) -> Iterator[str]:
     """Cards that are to be replaced by others, which are named behind the word for it."""
     if not (word := _REPLACES.search(sentence.text)):
@@ -299,6 +424,31 @@ def _choices(text: str, start: int, end: int) -> list[tuple[int, int]]:
     return sorted(kept) if len(kept) < 2 or kept[0][1] <= kept[1][0] or kept[1][1] <= kept[0][0] else kept[:1]
 
 
+def _loads(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Where a statement that tells how things are says in a clause of its own how much is to be
+    done: "900 hours of audio a month, currently we pay for an API"."""
+    clauses = [found.span() for found in _CLAUSE.finditer(text, start, end)]
+    edges = [start, *itertools.chain.from_iterable(clauses), end]
+    return [span for span in zip(edges[::2], edges[1::2], strict=True) if clauses and _states_load(text[slice(*span)])]
+
+
+def _states_load(clause: str) -> bool:
+    if any(pattern.search(clause) for pattern in (_TOLD, _HEARSAY, _ELSEWHERE, _FAILS, _RAN_BEFORE)):
+        return False
+    return bool(EACH_DAY_AMOUNT.search(clause)) or any(
+        rule.pattern.search(clause) for rule in grammar.QUANTITIES if rule.option in ("rate", "users")
+    )
+
+
+def _apart(spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The spans in their order, without those that another one covers in part."""
+    kept: list[tuple[int, int]] = []
+    for start, end in sorted(spans, key=lambda span: span[0] - span[1]):
+        if all(end <= first or last <= start for first, last in kept):
+            kept.append((start, end))
+    return sorted(kept)
+
+
 def _models(text: str) -> set[str]:
     """The models that a statement names, by a name or by a size."""
     return {name.value for name in names_in(text) if name.kind == "model"} or {match[0] for match in grammar.BARE_SIZE.finditer(text)}
@@ -320,7 +470,21 @@ def _is_doubted(text: str, start: int, end: int) -> bool:
 
 
 def _is_told(text: str) -> bool:
-    return bool((_TOLD.search(text) and not _WANTED.search(text)) or _ELSEWHERE.search(text) or _HEARSAY.search(text))
+    return bool((_TOLD.search(text) and not _WANTED.search(text)) or _ELSEWHERE.search(text) or is_hearsay(text))
+
+
+def is_hearsay(text: str) -> bool:
+    """Whether a statement tells what others say: of who decides no limit, and only what is said of
+    hardware."""
+    if _WANTS.search(text) and not _HEARSAY.search(text):
+        return _names_hardware(text)
+    if not _HEARSAY.search(text):
+        return False
+    return not _IN_CHARGE.search(text) or (not _BINDING.search(text) and _names_hardware(text))
+
+
+def _names_hardware(text: str) -> bool:
+    return any(name.kind in ("gpu", "server") and name.value != "none" for name in names_in(text))
 
 
 def settle_post(sentence: Sentence, hard: Sequence[str]) -> tuple[list[str], list[str]]:

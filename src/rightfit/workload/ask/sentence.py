@@ -130,7 +130,11 @@ class Sentence:
         self.other_counts: list[str] = []
         self.is_post = False
         self.lease = ""
+        #: Words that say that nothing is to be trained.
+        self.untrained = ""
         self.each_day = False
+        #: Days within which work that comes again is done.
+        self.spans = 1
         #: Clouds that are named, where each stands.
         self.cloud_spans: list[tuple[str, int, int]] = []
         #: Cards that a choice is between, each with the cloud that is said of it alone.
@@ -145,6 +149,12 @@ class Sentence:
         self.accumulation: tuple[str, int] | None = None
         self.steps: tuple[str, float] | None = None
         self.pairs: tuple[float, str] | None = None
+        #: Whether something is trained again each day or week.
+        self.is_retrained = False
+        #: Whether the data are points of time series.
+        self.is_series = False
+        #: Rows of a recommender's tables: the words, and how many bytes they are.
+        self.vector_tables: tuple[str, float] = ("", 0.0)
         self.per_time: tuple[str, str, float] | None = None
 
     def take(self, start: int, end: int, option: str, value: str) -> None:

@@ -8,6 +8,7 @@ import contextlib
 
 from rightfit import facts
 from rightfit.errors import InputError, RightfitError
+from rightfit.facts import tables
 from rightfit.messages import Message
 from rightfit.units import parse_count, parse_data
 from rightfit.workload.ask import grammar
@@ -124,13 +125,13 @@ def settle_steps(sentence: Sentence, task: str) -> None:
         return
     (words, steps), batch, data = sentence.steps, _batch(sentence), _told(sentence, "data")
     held = _samples(sentence, data) if data else 0.0
-    if not batch and data and sentence.is_post and sentence.has("method") and _are_images(data):  # as their trainers do
-        batch = 1.0
-        sentence.readings.append(Reading("global_batch", "1", words))
     epochs = _told(sentence, "epochs")
     if held and epochs and not batch and _is_whole_batch(held * parse_count(epochs.value.split()[0]) / steps):
         sentence.noted.append(words)  # the same, said again
         return
+    if not batch and data and held and task == "finetune" and sentence.has("method"):  # as their trainers do
+        batch = 1.0 if _are_images(data) else tables.coefficients("planning")["least_global_batch"]
+        sentence.readings.append(Reading("global_batch", f"{batch:g}", words))
     if not batch or task not in ("train", "finetune") or (data and (not held or sentence.has("epochs"))):
         sentence.asked.append(words)
         return

@@ -67,10 +67,15 @@ _POWER_WORD = grammar.shape(r"(?<![A-Za-z]){power_word}(?![A-Za-z])|{power_word}
 _OFFER = grammar.shape(
     rf"(?:{{about_en}}\s)?{_PRICE}\s*(?:/|per\s|an?\s|每|[一1]\s?(?=个?小时))\s*(?:{{per_card}}[\s/-]?)?(?:{{hour_en}}|h|个?小时)(?![a-z])|(?:每|[一1])个?小时\s*{{about_zh}}?\s*{_PRICE}"
 )
+_BESIDE_CARD = grammar.shape(
+    r"(?<=[A-Za-z0-9])(?:\s*(?:{about_zh}|要|只要|是)*\s*(?={han})|(?:\s+|\s*(?:{about_zh}|要|只要|是)+\s*)(?=\d))(?P<price>(?:(?:\d+(?:\.\d+)?|{han})\s*(?:到|至|-|~)?\s*)?(?:\d+(?:\.\d+)?|{han})\s*[块元毛](?:{price_tail}|(?=\s*[,，。;；、]?\s*{besides_zh}?\s*[A-Za-z][A-Za-z0-9-]*\s*(?:{han}|\d)[^。]{0,3}[块元])|(?<=[一-鿿]{2}块)))"
+)
+"""What a card costs an hour, directly behind its name: 4090 两块多."""
 _OFFERED = grammar.shape(r"(?<![A-Za-z]){offered}(?![a-z])|{offered}(?<=[一-鿿])")
 _BOUND = grammar.shape(r"(?:(?<![A-Za-z]){money_bound})(?![a-z])")
 _BOUND_AFTER = grammar.shape(r"\s*{money_bound_after}(?![a-z])")
-_CLAUSE = grammar.shape(r"[,，;；。!?！？\n]|\.(?=\s)|(?<![A-Za-z]){clause_joint}(?![A-Za-z])")
+_REFUSED = grammar.shape(r"{money_denied}(?:\s{money_talk})*\s{money_over}\s*$")
+_CLAUSE = grammar.shape(r",(?!\d)|[，;；。!?！？\n]|\.(?=\s)|(?<![A-Za-z]){clause_joint}(?![A-Za-z])")
 
 
 _DAY_TOKENS = grammar.shape(
@@ -85,7 +90,18 @@ _UNSUPPORTED = grammar.shape(rf"(?<![A-Za-z]){{unsupported}}\s*(?:{_PRECISION})"
 
 def _is_bound(text: str, start: int, end: int) -> bool:
     """Whether the money that stands there is the most that somebody pays."""
-    return bool(_BOUND.search(_CLAUSE.split(text[:start])[-1]) or _BOUND_AFTER.match(text, end))
+    before = _CLAUSE.split(text[:start])[-1]
+    return bool(_BOUND.search(before) or _REFUSED.search(before) or _BOUND_AFTER.match(text, end))
+
+
+_PAYS = grammar.shape(r"(?<![A-Za-z]){pays_now}(?![a-z])|{pays_now}(?<=[一-鿿])")
+
+
+def is_paid_now(text: str, start: int, end: int) -> bool:
+    """Whether the money that stands there is what somebody pays already, and not the most that may
+    be paid."""
+    clause = _CLAUSE.split(text[:start])[-1] + text[start:end] + _CLAUSE.split(text[end:])[0]
+    return bool(_PAYS.search(clause)) and not (_BOUND.search(clause) or _BOUND_AFTER.match(text, end))
 
 
 def read_prices(sentence: Sentence) -> None:
@@ -103,6 +119,9 @@ def read_prices(sentence: Sentence) -> None:
         if _POWER_WORD.search(_CLAUSE.split(sentence.text[: found.start()])[-1] + found[0]):
             tariffs.append(found[0].strip())
             sentence.note(*found.span())
+    for found in list(_BESIDE_CARD.finditer(sentence.text)) if sentence.is_post else ():
+        offers.append(found["price"].strip())
+        sentence.note(*found.span("price"))
     for found in list(_OFFER.finditer(sentence.text)):
         clause = _CLAUSE.split(sentence.text[: found.start()])[-1]
         is_bound = _is_bound(sentence.text, *found.span()) or _BOUND.search(found[0])
