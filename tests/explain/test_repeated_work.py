@@ -30,3 +30,18 @@ def test_the_whole_is_multiplied() -> None:
     assert repeated_lines(("repeated_jobs", 500.0), OPTION, "en") == ["All 500, one after the other: 4.17 days, $250.00."]
     assert "$15.00" in repeated_lines(("repeated_days", 30.0), OPTION, "zh")[0]
     assert repeated_lines(("", 1.0), OPTION, "en") == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "budget", "deadline"),
+    [
+        ("LightGBM on 1M rows, 50 columns, 20 trials, at most $10 and 2 days", "0.5usd", "8640s"),
+        ("用 LightGBM 训练 100 万行 50 列，搜索 20 组超参数，预算 200 元", "10cny", None),
+        ("LightGBM on 1M rows, 50 columns, 20 trials, at most $1 each", "$1", None),
+        ("LightGBM on 1M rows, 50 columns, at most $10", "$10", None),
+    ],
+)
+def test_limits_are_those_of_all_the_work(sentence: str, budget: str, deadline: str | None) -> None:
+    found = understand(sentence)
+    assert (found.wishes["budget"], found.wishes.get("deadline")) == (budget, deadline)
+    assert any(one.key == "workload.assumed_share" for one in found.assumed) == (budget.endswith(("usd", "cny")))

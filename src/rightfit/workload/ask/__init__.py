@@ -55,6 +55,7 @@ from rightfit.workload.ask.figured import (
     settle_speed,
     settle_spoken,
     settle_things_a_day,
+    share_limits,
     work_off_daily,
 )
 from rightfit.workload.ask.leftover import BLANK, left_over
@@ -291,6 +292,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     _note_other_card(sentence)
     _note_unpriced(sentence)
     _drop_wider_card(sentence)
+    share_limits(sentence)
     topic = _topic(sentence)
     hard, soft = left_over(sentence.text, is_shouted=plain.isupper() and not re.search("[一-鿿]", plain))
     stops, left_out = settle_post(sentence, [*sentence.asked, *hard])

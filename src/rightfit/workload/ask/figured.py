@@ -5,6 +5,7 @@ seconds, folds. What it takes on trust is kept in `Sentence.assumed`, for the an
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import re
 
@@ -237,6 +238,28 @@ def read_repeats(sentence: Sentence) -> None:
     for one in list(_SEARCHED.finditer(sentence.text)):
         sentence.note(*one.span())
     sentence.assumed.append(Message("workload.assumed_jobs", jobs=f"{math.prod(counts):,.0f}"))
+
+
+_OF_ONE = grammar.shape(r"\s?{apiece_average}(?![a-z])|\s?{own_each_zh}")
+
+
+def share_limits(sentence: Sentence) -> None:
+    """The money and the time for all of several jobs are shared out: the plan is of one of them."""
+    jobs = next((float(str(one.fields["jobs"]).replace(",", "")) for one in sentence.assumed if one.key == "workload.assumed_jobs"), 1.0)
+    if jobs <= 1.0:
+        return
+    for reading in [one for one in sentence.readings if one.option in ("budget", "deadline")]:
+        said = sentence.whole.find(reading.words) + len(reading.words)
+        if _OF_ONE.match(sentence.whole, said) or _OF_ONE.search(reading.words):
+            continue
+        if reading.option == "deadline":
+            value = f"{parse_duration(reading.value) / jobs:.4g}s"
+        elif (money := parse_money(reading.value)).per_month:
+            continue
+        else:
+            value = f"{money.amount / jobs:.4g}{money.currency.lower()}"
+        sentence.readings[sentence.readings.index(reading)] = dataclasses.replace(reading, value=value)
+        sentence.assumed.append(Message("workload.assumed_share", words=reading.words, jobs=f"{jobs:,.0f}", value=value))
 
 
 def read_later(sentence: Sentence) -> None:
