@@ -7,6 +7,7 @@ import string
 from pathlib import Path
 
 import rightfit.web
+from rightfit import facts
 from rightfit.planner.typical import kinds
 from rightfit.web.catalog_pages import TASKS
 from rightfit.web.forms import MAIN, TABS, WISHES, example_of, main_options, more_options
@@ -30,7 +31,7 @@ def test_both_languages_have_every_word_with_the_same_fields() -> None:
 
 
 def test_chinese_words_are_chinese() -> None:
-    plain = {"LoRA", "vCPU", "en", "other_language", "other_language_label", "for_example", "named"}
+    plain = {"model", "LoRA", "vCPU", "en", "other_language", "other_language_label", "for_example", "named"}
     for section, entries in words().items():
         for name, entry in entries.items():
             if name not in plain:
@@ -84,7 +85,12 @@ def test_every_option_has_a_name_and_a_place() -> None:
 
 def test_examples_of_values_can_be_read_and_are_chinese_on_the_chinese_page() -> None:
     for name, entry in words()["value"].items():
-        assert entry["en"] == OPTIONS[name].example
+        same = (
+            (facts.model(text).name for text in (entry["en"], OPTIONS[name].example))
+            if name == "model"
+            else (entry["en"], OPTIONS[name].example)
+        )
+        assert len(set(same)) == 1, name  # a model by its short name: the field is narrow
         assert read_wish(name, entry["zh"]).keys() == read_wish(name, entry["en"]).keys()
     units = {"duration", "money", "data", "rate"}
     shown = {name: example_of(OPTIONS[name], "zh") for name in (*MAIN, *WISHES) if name in OPTIONS and OPTIONS[name].kind in units}
