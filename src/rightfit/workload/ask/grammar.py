@@ -298,6 +298,12 @@ COUNTRY_CODE = tables.shape(
     WORDS_TABLE,
     rf"(?<![A-Za-z-])(?:(?:{_BEFORE_CODE})(?={{country_code}}(?![A-Za-z]))|(?={{country_code}}\s(?i:{{after_country_code}})(?![A-Za-z])))(?P<code>{{country_code}})",
 )
+SMALL_CODES = tables.senses(WORDS_TABLE, "small_country_code")
+SMALL_CODE = tables.shape(
+    WORDS_TABLE,
+    r"(?:(?<=^)|(?<=[,;:(])\s?|(?i:(?<=\sin )|(?<=\sa )|(?<=\san )|(?<=\sthe )|(?<=\sany )))(?P<code>{small_country_code})(?=[\s-]{small_code_place}(?![a-z]))",
+)
+"""A code in small letters, which is an everyday word too: "..., us region"."""
 _REGION_NAME = r"(?<![A-Za-z0-9_-])(?:{region_start}-[a-z]+(?:-?[a-z]+)?-?\d?[a-z]?|{region_start_whole}-[a-z]+\d)(?![A-Za-z0-9_-])"
 REGION = tables.shape(WORDS_TABLE, _REGION_NAME)
 CITY = tables.shape(WORDS_TABLE, rf"(?i:(?<!of )(?<!on )(?<!AMD )(?<!EPYC )(?:{pattern(listed('city')).pattern}))(?!{{city_no_place}})")

@@ -51,6 +51,8 @@ def _candidates(text: str) -> Iterator[Name]:
         yield Name("country", grammar.COUNTRY_ADJECTIVES[match["adjective"]], *match.span())
     for match in grammar.COUNTRY_CODE.finditer(text):
         yield Name("country", grammar.COUNTRY_CODES[match["code"]], *match.span("code"))
+    for match in grammar.SMALL_CODE.finditer(text):
+        yield Name("country", grammar.SMALL_CODES[match["code"]], *match.span("code"))
     yield from (Name("data", match[0], *match.span()) for match in _dataset_pattern().finditer(text))
     yield from (Name("work", match[0], *match.span()) for match in grammar.KIND_OF_WORK.finditer(text))
     yield from (Name("word", match[0], *match.span()) for pattern in grammar.named_words() for match in pattern.finditer(text))
