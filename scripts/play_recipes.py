@@ -497,7 +497,7 @@ RECIPES: Mapping[str, Recipe] = {
         "A currency",
         (
             Step(
-                change(f"{FACTS}/currencies.csv", end="acm,2.5,2026-10,a bank,Acme crown,\n"),
+                change(f"{FACTS}/currencies.csv", end="acm,2.5,2026-10,a bank,Acme crown,,,\n"),
                 (
                     "units.toml: currencies has no word for acm of currencies.csv",
                     "currencies.csv: acm has no Chinese name",
@@ -506,7 +506,8 @@ RECIPES: Mapping[str, Recipe] = {
             Step(
                 both(
                     change(
-                        f"{FACTS}/currencies.csv", ("acm,2.5,2026-10,a bank,Acme crown,", "acm,2.5,2026-10-01,a bank,Acme crown,爱克米克朗")
+                        f"{FACTS}/currencies.csv",
+                        ("acm,2.5,2026-10,a bank,Acme crown,,", "acm,2.5,2026-10-01,a bank,Acme crown,爱克米克朗,"),
                     ),
                     change("src/rightfit/data/units.toml", ('  ["thb", "thb"],\n', '  ["thb", "thb"],\n  ["acm", "acm"],\n')),
                 )
