@@ -15,7 +15,10 @@ from rightfit.workload.ask import understand
 
 DATA = Path(__file__).parents[1] / "data"
 SENTENCES = [
-    line.partition(" => ")[0] for file in sorted(DATA.glob("sentences*.txt")) for line in file.read_text(encoding="utf-8").splitlines()
+    line.partition(" => ")[0]
+    for file in sorted(DATA.glob("sentences*.txt"))
+    for line in file.read_text(encoding="utf-8").splitlines()
+    if " => " in line  # no headings and no blank lines
 ]
 EVERY = 50
 
