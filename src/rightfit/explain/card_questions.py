@@ -24,9 +24,9 @@ from rightfit.explain.claim_words import best_rate, cards_of
 from rightfit.explain.claims import feature_of, features_in
 from rightfit.explain.command_text import command_line
 from rightfit.explain.market_questions import card_line, clouds_of, compared, new_cuda_lines
-from rightfit.explain.messages import topic
+from rightfit.explain.messages import topic, topic_text, topic_words
 from rightfit.explain.yes_or_no import is_question
-from rightfit.facts.expressions import Expression, expression
+from rightfit.facts.expressions import expression
 from rightfit.facts.tables import says
 from rightfit.messages import LANGS, Lang
 from rightfit.units import GIB
@@ -123,14 +123,8 @@ def _names_job(sentence: str) -> bool:
         return False
 
 
-@functools.cache
-def _words(name: str) -> Expression:
-    return expression(topic("card_questions")["words"][name])
-
-
-def _text(key: str, lang: Lang, **fields: Any) -> str:
-    text: str = topic("card_questions")["texts"][key][lang]
-    return text.format(**fields)
+_words = functools.partial(topic_words, "card_questions")
+_text = functools.partial(topic_text, "card_questions")
 
 
 def _joined(parts: Sequence[str], lang: Lang) -> str:

@@ -21,7 +21,7 @@ from rightfit import facts, lookup
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import card_pattern, faster_text
-from rightfit.explain.messages import topic
+from rightfit.explain.messages import topic, topic_text
 from rightfit.facts.expressions import Expression, expression
 from rightfit.facts.tables import says
 from rightfit.messages import LANGS, Lang
@@ -52,9 +52,7 @@ def _pattern(name: str) -> Expression:
     return expression("|".join(_table()["words"][name]))
 
 
-def _text(key: str, lang: Lang, **fields: Any) -> str:
-    text: str = _table()["texts"][key][lang]
-    return text.format(**fields)
+_text = functools.partial(topic_text, "market_questions")
 
 
 def market_question(sentence: str, catalog: Catalog) -> CheckResult | None:

@@ -5,6 +5,7 @@ the job needs as it is set up, and what saves how much.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.messages import topic
+from rightfit.explain.messages import topic, topic_text
 from rightfit.explain.trials import REFERENCE_SERVERS, advise, need_on_one_card, set_up
 from rightfit.messages import Lang
 from rightfit.records import dataclass
@@ -190,6 +191,4 @@ def _served(model: Any, told: str, had: float, lang: Lang) -> str:
     return ("；" if lang == "zh" else "; ").join(parts)
 
 
-def _text(key: str, lang: Lang, **fields: Any) -> str:
-    text: str = topic("memory_out")["texts"][key][lang]
-    return text.format(**fields)
+_text = functools.partial(topic_text, "memory_out")

@@ -32,6 +32,7 @@ from rightfit.errors import (
     UnavailableError,
     UnknownNameError,
 )
+from rightfit.facts.expressions import Expression, expression
 from rightfit.files import Sections
 from rightfit.messages import LANGS as LANGS
 from rightfit.messages import Lang as Lang
@@ -74,6 +75,18 @@ def default_lang(environment: Mapping[str, str] = os.environ) -> Lang:
 def topic(name: str) -> Mapping[str, Any]:
     """A table of words (data/NAME.toml); of a topic of messages {key: {"en": text, "zh": text}}."""
     return Sections((_DATA / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def topic_words(name: str, key: str) -> Expression:
+    """Words of a topic's section `words`, as the expression that they are."""
+    return expression(topic(name)["words"][key])
+
+
+def topic_text(name: str, key: str, lang: Lang, /, **fields: Any) -> str:
+    """A text of a topic's section `texts`, with its fields filled in."""
+    text: str = topic(name)["texts"][key][lang]
+    return text.format(**fields)
 
 
 def family_topic(family: str) -> str:

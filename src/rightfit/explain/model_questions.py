@@ -18,10 +18,10 @@ from rightfit.explain import quantities as q
 from rightfit.explain.beside.questions import without_questions
 from rightfit.explain.claim_words import cards_of
 from rightfit.explain.fit_claims import counted_weights, format_of
-from rightfit.explain.messages import topic
+from rightfit.explain.messages import topic, topic_text, topic_words
 from rightfit.explain.weight_questions import USABLE, USUAL_TOKENS, ladder_of
 from rightfit.explain.yes_or_no import is_question
-from rightfit.facts.expressions import Expression, expression
+from rightfit.facts.expressions import expression
 from rightfit.messages import LANGS, Lang
 from rightfit.units import GIB, parse_duration
 
@@ -45,14 +45,8 @@ _AMOUNTS = frozenset({"rate", "data", "deadline", "budget", "concurrency", "epoc
 _LONGER, _SHORTER = 1.7, 0.6
 
 
-@functools.cache
-def _words(name: str) -> Expression:
-    return expression(topic("model_questions")["words"][name])
-
-
-def _text(key: str, lang: Lang, **fields: Any) -> str:
-    text: str = topic("model_questions")["texts"][key][lang]
-    return text.format(**fields)
+_words = functools.partial(topic_words, "model_questions")
+_text = functools.partial(topic_text, "model_questions")
 
 
 def model_question(sentence: str, catalog: Catalog) -> CheckResult | None:

@@ -23,7 +23,7 @@ from rightfit.explain.beside.questions import without_questions
 from rightfit.explain.beside.settled import settle
 from rightfit.explain.command_text import command_line
 from rightfit.explain.fit_claims import least_bytes, server_with
-from rightfit.explain.messages import label, topic
+from rightfit.explain.messages import label, topic, topic_text
 from rightfit.explain.trials import UNHURRIED
 from rightfit.explain.voices import plan_line, plan_text
 from rightfit.explain.yes_or_no import is_question
@@ -45,9 +45,7 @@ def _says(name: str, sentence: str) -> bool:
     return bool(re.search(topic("open_wishes")["words"][name], sentence, re.IGNORECASE))
 
 
-def _text(key: str, lang: Lang, **fields: Any) -> str:
-    text: str = topic("open_wishes")["texts"][key][lang]
-    return text.format(**fields)
+_text = functools.partial(topic_text, "open_wishes")
 
 
 def open_wish(sentence: str, catalog: Catalog) -> CheckResult | None:

@@ -17,7 +17,7 @@ from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import card_pattern, cards_of
 from rightfit.explain.command_text import command_line
-from rightfit.explain.messages import topic
+from rightfit.explain.messages import topic, topic_text
 from rightfit.explain.reasons import offload_text
 from rightfit.explain.trials import UNHURRIED, cost_text, outcome_of, outcome_text
 from rightfit.explain.yes_or_no import is_question
@@ -76,9 +76,7 @@ def _table() -> Mapping[str, Any]:
     return topic("server_questions")
 
 
-def _text(key: str, lang: Lang, **fields: Any) -> str:
-    text: str = _table()["texts"][key][lang]
-    return text.format(**fields)
+_text = functools.partial(topic_text, "server_questions")
 
 
 def _says(name: str, sentence: str) -> bool:

@@ -18,10 +18,9 @@ from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.claim_words import cards_of
 from rightfit.explain.fit_claims import ROOMY, counted_weights, format_of, models_in
-from rightfit.explain.messages import topic
+from rightfit.explain.messages import topic, topic_text, topic_words
 from rightfit.explain.trials import best_for
 from rightfit.explain.yes_or_no import is_open, is_question
-from rightfit.facts.expressions import Expression, expression
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
 from rightfit.units import GIB
@@ -57,14 +56,8 @@ class Held:
     most_tokens: int = 0
 
 
-@functools.cache
-def _words(name: str) -> Expression:
-    return expression(topic("weight_questions")["words"][name])
-
-
-def _text(key: str, lang: Lang, **fields: Any) -> str:
-    text: str = topic("weight_questions")["texts"][key][lang]
-    return text.format(**fields)
+_words = functools.partial(topic_words, "weight_questions")
+_text = functools.partial(topic_text, "weight_questions")
 
 
 def weight_question(sentence: str, catalog: Catalog) -> CheckResult | None:
