@@ -121,6 +121,7 @@ class TrainingFacts(JobFacts, WorkFacts):
     save_and_restart_s: float
     checkpoint_bytes: float
     without_recompute_bytes: float
+    adapted_bytes: float
     vendor: str
     equivalent_to: str
     gpu_interconnect: str

@@ -21,6 +21,7 @@ from rightfit.errors import InputError, RightfitError
 from rightfit.messages import Message
 from rightfit.units import normalize, parse_bytes, parse_count
 from rightfit.workload.ask import grammar
+from rightfit.workload.ask.adapters import read_adapters
 from rightfit.workload.ask.asides import (
     assume_labels,
     assume_small,
@@ -192,6 +193,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     read_host(sentence)
     store, owner = read_data_store(sentence)
     deny_unavailable(sentence)
+    read_adapters(sentence)
     read_families(sentence)
     read_names(sentence)
     if store:
