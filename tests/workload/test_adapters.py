@@ -42,7 +42,11 @@ SAID_ZH = {
     "注意力和专家层": (*ATTENTION, *FEED, "expert"),
     "所有线性层，不含专家": (*ATTENTION, *FEED),
 }
-HEADS = ("LoRA fine-tune of Qwen3-30B-A3B on 3k samples, {}, r=16", "QLoRA, {}, Llama-3.1-8B, 20M tokens", "DPO with LoRA {} of Qwen2.5-7B, 9k pairs")
+HEADS = (
+    "LoRA fine-tune of Qwen3-30B-A3B on 3k samples, {}, r=16",
+    "QLoRA, {}, Llama-3.1-8B, 20M tokens",
+    "DPO with LoRA {} of Qwen2.5-7B, 9k pairs",
+)
 HEADS_ZH = ("用LoRA微调Qwen3-30B-A3B，{}，3000条", "QLoRA微调Llama-3.1-8B，r=32，{}，2000万token")
 CASES = [*itertools.product(HEADS, SAID.items()), *itertools.product(HEADS_ZH, SAID_ZH.items())]
 
@@ -57,7 +61,8 @@ def test_where_adapters_are_is_read_in_plain_words(head: str, said: tuple[str, s
     found = understand(head.format(words))
     assert not found.weighty, found.weighty
     assert counted(found.wishes["lora_targets"]) == counted(targets)
-    assert "method" in found.wishes and "data" in found.wishes
+    assert "method" in found.wishes
+    assert "data" in found.wishes
 
 
 @pytest.mark.parametrize(
@@ -75,11 +80,20 @@ def test_nothing_is_read_where_nothing_is_said(text: str) -> None:
 
 def test_adapters_that_nobody_placed_and_that_decide_the_fit_are_told() -> None:
     """On the framework's few matrices it fits, on all of them it does not: the plan says it."""
-    told = {"model": "Qwen3-30B-A3B", "method": "qlora", "data": "11k samples", "epochs": 1, "lora_rank": 16, "gpu": "RTX-4090", "num_gpus": 1}
+    told = {
+        "model": "Qwen3-30B-A3B",
+        "method": "qlora",
+        "data": "11k samples",
+        "epochs": 1,
+        "lora_rank": 16,
+        "gpu": "RTX-4090",
+        "num_gpus": 1,
+    }
     stack = {"framework": "unsloth", "offload": "none", "sellers": "all"}
     open_plan = rightfit.plan(**told, **stack)
     assert open_plan.best is not None
     doubt = next(reason for reason in open_plan.best.warnings if reason.key == "adapters_decide")
     assert doubt.params["peak_bytes"] > doubt.params["limit_bytes"] >= open_plan.best.estimate["peak_memory_bytes"].mid
     placed = rightfit.plan(**told, **stack, lora_targets="q,v")
-    assert placed.best is not None and "adapters_decide" not in {reason.key for reason in placed.best.warnings}
+    assert placed.best is not None
+    assert "adapters_decide" not in {reason.key for reason in placed.best.warnings}

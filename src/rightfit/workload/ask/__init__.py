@@ -60,6 +60,8 @@ from rightfit.workload.ask.figured import (
     work_off_daily,
 )
 from rightfit.workload.ask.leftover import BLANK, left_over
+from rightfit.workload.ask.lengths import read_lengths, settle_lengths
+from rightfit.workload.ask.mixtures import read_mixture
 from rightfit.workload.ask.named import (
     read_cards,
     read_classes,
@@ -196,6 +198,8 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     read_adapters(sentence)
     read_families(sentence)
     read_names(sentence)
+    read_mixture(sentence)
+    read_lengths(sentence)
     if store:
         settle_data_store(sentence, store, owner)
     for match in list(grammar.SOLID_BEHIND.finditer(sentence.text)):
@@ -223,6 +227,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     read_repeats(sentence)
     read_nights(sentence)
     _read_described(sentence)
+    settle_lengths(sentence)
     settle_accumulation(sentence)
     read_steps(sentence)
     read_image_repeats(sentence)

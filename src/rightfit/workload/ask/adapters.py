@@ -1,11 +1,10 @@
-"""Which matrices of a model take an adapter, as people say it: "on all linear layers", "attention and
-MLP", "q k v o", 所有线性层.
+"""Which matrices of a model take an adapter, as people say it: "on all linear layers", "attention
+and MLP", "q k v o", 所有线性层.
 """
 
 from __future__ import annotations
 
 import functools
-import re
 
 from rightfit.facts.expressions import Expression
 from rightfit.workload.ask import grammar
@@ -18,7 +17,7 @@ _PARTS = {"attention": ("q", "k", "v", "o"), "feed": ("gate", "up", "down"), "ex
 @functools.cache
 def _shapes() -> tuple[Expression, ...]:
     """(Every matrix, matrices by their letters, parts of layers, one part,
-    a word for low-rank adapters.)"""
+    a word for low-rank adapters, one letter.)"""
     part = r"(?:{adapter_attention}|{adapter_experts}|{adapter_feed})"
     letter = r"(?:{adapter_letter})"
     return (
@@ -32,6 +31,7 @@ def _shapes() -> tuple[Expression, ...]:
         ),
         grammar.shape(r"(?P<attention>{adapter_attention})|(?P<experts>{adapter_experts})|(?P<feed>{adapter_feed})"),
         grammar.shape("{adapter_word}"),
+        grammar.shape("{adapter_letter}"),
     )
 
 
@@ -56,7 +56,9 @@ def _read_parts(sentence: Sentence, parts: Expression) -> None:
     for found in parts.finditer(sentence.text):
         denied = sentence.denied_from(*found.span())
         names = _names(found["parts"])
-        if denied or not any((found["head"], found["only"], found["tail"], found["too"], found["not"], len(names) > len(_PARTS["experts"]))):
+        if denied or not any(
+            (found["head"], found["only"], found["tail"], found["too"], found["not"], len(names) > len(_PARTS["experts"]))
+        ):
             continue
         if found["too"] and "q" not in names:  # beside attention
             names = (*_PARTS["attention"], *names)
@@ -74,9 +76,9 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _spelled(letters: str) -> list[str]:
     """Matrices by their letters: "qkvo", "q_proj, v_proj", "q/k/v/o"."""
-    plain = letters.casefold()
-    named = list(plain) if plain.isalpha() and set(plain) <= set("qkvo") else re.findall(r"\b(?:gate|up|down|[qkvo])(?=\b|_)", plain)
-    return list(dict.fromkeys(named))
+    joined = letters.casefold()
+    named = list(joined) if set(joined) <= set(_PARTS["attention"]) else [found[0].casefold() for found in _shapes()[5].finditer(letters)]
+    return list(dict.fromkeys(name.removesuffix("_proj") for name in named))
 
 
 def _is_low_rank(sentence: Sentence) -> bool:
