@@ -76,6 +76,7 @@ from rightfit.workload.ask.named import (
 )
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.numbers import read_ranges, spoken
+from rightfit.workload.ask.open_points import open_points
 from rightfit.workload.ask.pasted import read_checkpointing, read_errors
 from rightfit.workload.ask.posts import compare_cards, give_up_own, is_hearsay, read_post, settle_card_clouds, settle_post, statements
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
@@ -297,7 +298,8 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     hard, soft = left_over(sentence.text, is_shouted=plain.isupper() and not re.search("[一-鿿]", plain))
     stops, left_out = settle_post(sentence, [*sentence.asked, *hard])
     soft = [*topic, *sentence.noted, *left_out, *soft]
-    weighty = tuple(dict.fromkeys([*stops, *_stated(sentence, task)]))
+    read = {one.words for one in sentence.readings}
+    weighty = tuple(dict.fromkeys([*(piece for piece in stops if not sentence.is_post or piece not in read), *_stated(sentence, task)]))
     kind = next(iter(sentence.kinds), "")
     unused = tuple(dict.fromkeys((*weighty, *soft)))
     return Understood(
@@ -311,6 +313,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
         tuple(sentence.assumed),
         tuple(sentence.card_counts),
         tuple(sentence.card_clouds),
+        open_points(sentence, inferred, weighty, left_out, _is_no_amount),
     )
 
 
@@ -343,7 +346,7 @@ def _apply(sentence: Sentence, rule: grammar.GrammarRule) -> None:
         value = rule.read(match)
         is_negative = "value" in match.re.groupindex and grammar.MINUS.search(sentence.text[: match.start("value")])
         if match.end() > match.start() and not is_negative and is_taken(rule.option, value):
-            if rule.option == "data" and sentence.is_post and (_is_memory(sentence, match) or _is_of_one(match, value)):
+            if rule.option == "data" and sentence.is_post and _is_no_amount(sentence, match, value):
                 continue
             if rule.option == "data" and (sized := grammar.BARE_SIZE.match(sentence.text, match.start())) and sized.end() > match.end():
                 continue  # "a 13B chat model"
@@ -377,7 +380,7 @@ def _stated(sentence: Sentence, task: str) -> Iterator[str]:
             value = rule.read(found) if found else ""
             if found is None or not is_taken(rule.option, value):
                 continue
-            if rule.option != "data" or not (_is_memory(sentence, found) or _is_of_one(found, value)):
+            if rule.option != "data" or not _is_no_amount(sentence, found, value):
                 yield found[0].strip(" ,，")
                 return
 
@@ -400,6 +403,11 @@ def _is_memory(sentence: Sentence, found: re.Match[str]) -> bool:
     return not any(_DATA_SAID.search(text) for text in (*inside, found[0]))
 
 
+def _is_no_amount(sentence: Sentence, found: re.Match[str], value: str) -> bool:
+    """Whether what reads as an amount of data in a post is memory, or the size of one of many."""
+    return _is_memory(sentence, found) or _is_of_one(found, value)
+
+
 def _is_size_of_counted(sentence: Sentence, found: re.Match[str]) -> bool:
     """Whether bytes are the size of pictures that are counted beside them: "1.2 million product
     photos (60 GB on disk)"."""
@@ -415,6 +423,7 @@ def _unit_of(found: re.Match[str]) -> str:
     return f"{found['amount']} {found['unit']}" if "unit" in found.re.groupindex else found[0]
 
 
+_AVERAGE = grammar.shape(r"{size_average}\s*$")
 _EACH = grammar.shape(r"\s{apiece_average}(?![a-z])|[\s]each(?![a-z])")
 """An amount of one of many is no amount of all."""
 #: So many tokens no sample has: they are those of one of several runs.
@@ -422,7 +431,10 @@ _MOST_EACH = 1e6
 
 
 def _is_of_one(found: re.Match[str], value: str) -> bool:
-    """Whether an amount is of one of many, and not of each of several runs: "500 tokens each"."""
+    """Whether an amount is of one of many, and not of each of several runs: "500 tokens each", 平均
+    150KB."""
+    if _BYTES.fullmatch(value) and _AVERAGE.search(found.string[: found.start()]):
+        return True
     if not _EACH.match(found.string, found.end()):
         return False
     tokens = _OF_TOKENS.search(value)

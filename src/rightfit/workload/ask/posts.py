@@ -65,7 +65,7 @@ _WHETHER = grammar.shape("{asks_whether}")
 _LACKED = grammar.shape(r"{lacking}\s*{fast_network}")
 """A network that one's own servers lack."""
 
-#: Sentences of a post, and how long it is: words, three Chinese characters counting as two.
+#: Sentences of a post, and how many words it has at least.
 _MOST_SENTENCES, _FEWEST_WORDS = 1, 25
 #: Letters between a word for a replacement and what replaces.
 _NEAR = 20
@@ -74,8 +74,12 @@ _NEAR = 20
 def is_post(text: str) -> bool:
     """Whether a text is told as a story: several sentences, longer than a wish."""
     sentences = [part for part in _END.split(text) if part.strip()]
-    words = len(re.findall(r"[A-Za-z0-9][\w.,'-]*", text)) + len(re.findall("[一-鿿]", text)) * 2 // 3
-    return words >= _FEWEST_WORDS and (len(sentences) > _MOST_SENTENCES or len(list(statements(text))) > 4)
+    return length_in_words(text) >= _FEWEST_WORDS and (len(sentences) > _MOST_SENTENCES or len(list(statements(text))) > 4)
+
+
+def length_in_words(text: str) -> int:
+    """How long a text is: words, three Chinese characters counting as two."""
+    return len(re.findall(r"[A-Za-z0-9][\w.,'-]*", text)) + len(re.findall("[一-鿿]", text)) * 2 // 3
 
 
 def statements(text: str) -> Iterator[tuple[int, int]]:

@@ -48,6 +48,8 @@ class Understood:
     cards: tuple[tuple[str, int], ...] = ()
     #: The cloud of each card that has its own: "a 4090 on RunPod or 8 H100".
     card_clouds: tuple[tuple[str, str], ...] = ()
+    #: Questions whose answers decide, of a story whose facts have no sure place in its plan.
+    open: tuple[Message, ...] = ()
 
     @property
     def wishes(self) -> dict[str, Any]:
