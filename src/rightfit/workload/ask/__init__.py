@@ -79,6 +79,7 @@ from rightfit.workload.ask.numbers import read_ranges, spoken
 from rightfit.workload.ask.open_points import open_points
 from rightfit.workload.ask.pasted import read_checkpointing, read_errors
 from rightfit.workload.ask.posts import compare_cards, give_up_own, is_hearsay, read_post, settle_card_clouds, settle_post, statements
+from rightfit.workload.ask.roles import read_roles, settle_choices, settle_remade
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
 from rightfit.workload.ask.series import read_series, read_vector_rows, settle_vector_rows
 from rightfit.workload.ask.steps import read_accumulation, read_image_repeats, read_steps, settle_accumulation, settle_steps
@@ -164,6 +165,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     sentence.assumed += assumed
     read_errors(sentence)
     read_post(sentence)
+    read_roles(sentence)
     read_day_tokens(sentence)
     read_prices(sentence)
     read_later(sentence)
@@ -225,6 +227,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     settle_accumulation(sentence)
     read_steps(sentence)
     read_image_repeats(sentence)
+    settle_remade(sentence)
     _note_training(sentence)
     _read_deadline(sentence, today)
     read_words(sentence)
@@ -288,6 +291,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     for again in (grammar.GLUE_PHRASE, *((grammar.QUANTIZED,) if sentence.has("quantization") else ())):
         for match in list(again.finditer(sentence.text)):
             sentence.blank(*match.span())
+    settle_choices(sentence)
     settle_named(sentence)
     settle_purchase(sentence)
     _note_other_card(sentence)
@@ -378,7 +382,7 @@ def _stated(sentence: Sentence, task: str) -> Iterator[str]:
         for rule in (one for one in grammar.QUANTITIES if one.option in needed):
             found = rule.pattern.search(sentence.whole, start, end)
             value = rule.read(found) if found else ""
-            if found is None or not is_taken(rule.option, value):
+            if found is None or not is_taken(rule.option, value) or any(found[0].strip(" ,，") in words for words in sentence.noted):
                 continue
             if rule.option != "data" or not _is_no_amount(sentence, found, value):
                 yield found[0].strip(" ,，")

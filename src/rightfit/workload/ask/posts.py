@@ -62,6 +62,9 @@ _CLOUD_OF = grammar.shape(r"(?:'s)?\s*(?:{cloud_joint_zh})?\s*(?:的|an?\s|singl
 _BRACKETS = re.compile(r"[(（][^()（）]{1,60}[)）]")
 _CLAIM_ASKED = grammar.shape(r"(?<![A-Za-z]){claim_asked}|{claim_asked}(?<=[一-鿿])")
 _WHETHER = grammar.shape("{asks_whether}")
+PERMITTED = grammar.shape(
+    r"(?<![A-Za-z]){permits}\s(?:if\sit\s|for\sit\sto\s)?(?:runs?\s)(?:for\s)?(?:{about_en}\s)?(?P<en>{long_time})|跑\s*个?(?P<zh>{long_time})\s*(?:也|都)?{permits_zh}"
+)
 _LACKED = grammar.shape(r"{lacking}\s*{fast_network}")
 """A network that one's own servers lack."""
 
@@ -343,7 +346,9 @@ def _past_cards(sentence: Sentence, parts: Sequence[tuple[int, int]]) -> Iterato
     for start, end in parts:
         text = sentence.whole[start : end + 1]
         is_past = (
-            _FAILS.search(_WHETHER.sub(" ", text)) or (fails_elsewhere and not (_QUESTION.search(text) or _WHETHER.search(text)))
+            _FAILS.search(_WHETHER.sub(" ", text))
+            or tells_past(text)
+            or (fails_elsewhere and not (_QUESTION.search(text) or _WHETHER.search(text)))
             if asks
             else _RAN_BEFORE.search(text)
         )
@@ -474,7 +479,14 @@ def _is_doubted(text: str, start: int, end: int) -> bool:
 
 
 def _is_told(text: str) -> bool:
+    if PERMITTED.search(text):
+        return False
     return bool((_TOLD.search(text) and not _WANTED.search(text)) or _ELSEWHERE.search(text) or is_hearsay(text))
+
+
+def tells_past(text: str) -> bool:
+    """Whether a statement tells of a run that is over."""
+    return bool(_RAN_BEFORE.search(text)) and not _WANTED.search(text)
 
 
 def is_hearsay(text: str) -> bool:

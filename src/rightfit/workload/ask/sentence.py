@@ -144,6 +144,8 @@ class Sentence:
         self.cut: tuple[str, str] = ("", "")
         self.hours_a_day: tuple[str, float] = ("", 0.0)
         self.kinds: list[str] = []
+        #: Words that say that each thing is made anew, and how many times.
+        self.remade: tuple[str, float] = ("", 1.0)
         self.data_start = self.data_end = -1
         self.data_samples = 0.0
         self.data_set: tuple[str, str] = ("", "")
