@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rightfit import reach, units
-from rightfit.errors import AmbiguousNameError, InputError, RightfitError, UnknownNameError
+from rightfit.errors import AmbiguousNameError, InputError, NetworkError, RightfitError, UnknownNameError
 from rightfit.facts import bundled, tables
 from rightfit.facts.bundled import IndexEntry
 from rightfit.facts.engine_releases import ModelClass, model_class, numbers
@@ -111,7 +111,11 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
     if network and not reach.is_closed() and _HUB_ID.fullmatch(query):
         from rightfit.facts import hub
 
-        return Resolution(_remembered(query, hub.fetch_architecture(query, nearest=close)), "hub", query)
+        try:
+            return Resolution(_remembered(query, hub.fetch_architecture(query, nearest=close)), "hub", query)
+        except NetworkError:
+            if not sized:
+                raise
     if sized:
         raise InputError(_size_only(sized), field="model")
     raise UnknownNameError("model", query, nearest=close, allowed="" if close else MODEL_FORMS)
@@ -344,9 +348,9 @@ def known_by_size(text: str) -> Mapping[str, str]:
 
 
 def _size_only(row: Mapping[str, str]) -> Message:
-    known = [units.format_count(float(row[name])) for name in ("params_total", "params_active") if row[name]]
+    sizes = [units.format_count(float(row[name])) for name in ("params_total", "params_active") if row[name]] or ["?"]
     return Message(
-        "facts.size_only", model=row["name"], size=" / ".join(known) or "?", format=row["format"], context=row["max_position"] or "?"
+        "facts.size_only", model=row["name"], size=" / ".join(sizes), format=row["format"], example="7B" if sizes == ["?"] else sizes[0]
     )
 
 
