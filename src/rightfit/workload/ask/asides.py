@@ -16,7 +16,7 @@ from rightfit.messages import Message
 from rightfit.units import parse_count, parse_money
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.names import names_in
-from rightfit.workload.ask.sentence import Reading, Sentence, is_taken
+from rightfit.workload.ask.sentence import Reading, Sentence
 
 #: Money is there to buy hardware, which is no limit of a rental.
 PURCHASE = "workload.assumed_purchase"
@@ -191,34 +191,6 @@ def read_prompt_parts(sentence: Sentence) -> None:
     sentence.assumed.append(Message("workload.assumed_prompt_parts", same=f"{same:,.0f}", each=f"{each:,.0f}"))
     sentence.blank(system.start(), end)
     sentence.blank(*item.span())
-
-
-_LENGTH_LAW = (
-    r"(?:(?P<out>{output_head}|{text_made})[^,，;；.。\d]{0,12})?(?:{input_head}[^,，;；.。\d]{0,6})?"
-    r"(?:(?P<median>{length_median})|{length_mean})(?:\s?(?:{input_head}|{length}))*{is}{about}?(?P<centre>{digits}k?)\s*个?(?:{token_plain}|字)?"
-    r"(?:\s*[,，、/;；(（]?\s*(?:and\s)?p(?P<share>9\d(?:\.\d+)?){is}{about}?(?P<high>{digits}k?)(?:\s*个?{token_plain})?(?![\w.%])(?!\s?(?:{short_unit})))?"
-    r"(?:\s*[,，、/;；(（]?\s*(?:and\s)?{length_most}{is}(?P<most>{digits}k?)(?:\s*个?{token_plain})?(?![\w%]))?[)）]?(?P<behind>\s*(?:token\s)?{output_after}(?![a-z]))?"
-)
-
-
-def read_length_law(sentence: Sentence) -> None:
-    """Lengths told by their middle and a high percentile, "2317 tokens on average, p99 18k, at most
-    61k", as the law that `--input-tokens` takes; with nothing but the longest the middle counts."""
-    for found in list(_shape(_LENGTH_LAW).finditer(sentence.text)):
-        asked = found["high"] or _shape("{input_head}").search(found[0])
-        option = "output_tokens" if found["out"] or found["behind"] else "input_tokens" if asked else "seq_len"
-        law = _plain(found["centre"])
-        if found["high"]:
-            law = f"{'p50' if found['median'] else 'mean'}={law},p{found['share']}={_plain(found['high'])}"
-            law += f",max={_plain(found['most'])}" if found["most"] else ""
-        elif not found["most"]:
-            continue
-        if not sentence.has(option) and is_taken(option, law):
-            sentence.take(*found.span(), option, law)
-
-
-def _plain(number: str) -> str:
-    return number.replace(",", "").replace(" ", "")
 
 
 def read_day_tokens(sentence: Sentence) -> None:
