@@ -69,7 +69,7 @@ def card_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     cards = _cards(_PLURAL.sub("", sentence), catalog)
     if not 1 <= len(cards) <= 2 or _names_job(sentence):
         return None
-    readers = (_modded, _able, _format, _worth) if len(cards) == 1 else (_replaced, _same, _value)
+    readers = (_modded, _able, _format, _worth) if len(cards) == 1 else (_replaced, _able_each, _same, _value)
     return next((found for reader in readers if (found := reader(sentence, cards, catalog)) is not None), None)
 
 
@@ -148,7 +148,8 @@ def _able(sentence: str, cards: Sequence[Accelerator], catalog: Catalog) -> Chec
     (card,), words = cards, topic("card_questions")
     bare = functools.reduce(lambda text, one: text.replace(one[0], " "), cards_of(sentence), sentence)
     own = [name for name, pattern in words["features"].items() if expression(pattern).search(bare)]
-    if len(features := own or features_in(bare)) != 1 or _words("other").search(bare) or not _words("able").search(bare):
+    other = _words("joined").sub(" ", bare)  # "T4 or V100", which are both asked about
+    if len(features := own or features_in(bare)) != 1 or _words("other").search(other) or not _words("able").search(bare):
         return None
     (feature,) = features
     if feature == "rdma":
@@ -170,6 +171,17 @@ def _able(sentence: str, cards: Sequence[Accelerator], catalog: Catalog) -> Chec
         own_line = reason[lang] or _has_text(card, feature, lang, has=has)
         told[lang] = [own_line + ("。" if lang == "zh" else "."), said[lang].format(**fields) if said else ""]
     return _result(sentence, told, cards, "right" if has else "wrong", feature=feature)
+
+
+def _able_each(sentence: str, cards: Sequence[Accelerator], catalog: Catalog) -> CheckResult | None:
+    """The same of two cards, one after the other."""
+    both = [_able(sentence, (card,), catalog) for card in cards]
+    if None in both:
+        return None
+    found = [one for one in both if one is not None]
+    claims = {one.claim for one in found}
+    told: _Told = {lang: [one.explanation_zh if lang == "zh" else one.explanation_en for one in found] for lang in LANGS}
+    return _result(sentence, told, cards, claims.pop() if len(claims) == 1 else "unknown", feature=found[0].facts["feature"])
 
 
 def _has_text(card: Accelerator, feature: str, lang: Lang, *, has: bool) -> str:

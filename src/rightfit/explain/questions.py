@@ -83,12 +83,13 @@ def asked_so(sentence: str) -> CheckResult | None:
 
 def asked_first(sentence: str, *, catalog: Catalog | None = None) -> CheckResult | None:
     """The answer to a question that is answered before anything in it is checked as a statement: it
-    stands in our table, or asks whether a server does a job."""
+    stands in our table, or asks whether a server does a job; and to what went wrong, which is told
+    rather than asked."""
     from rightfit.search.offers import open_priced
 
-    if not is_question(sentence):
-        return None
     market = catalog or open_priced()
+    if not is_question(sentence):
+        return topic_question(sentence, market)
     return (
         asked_so(sentence)
         or card_question(sentence, market)

@@ -93,7 +93,7 @@ def weight_question(sentence: str, catalog: Catalog) -> CheckResult | None:
         return None
     if len(named) == 1 and _usual(named[0]) is None and "model" in wishes:
         named = [str(wishes["model"])]  # "llama 70b", of which there are several
-    had, shown, count = _memory(sentence, wishes)
+    had, shown, count = memory_named(sentence, wishes)
     is_told = bool(formats)
     if is_ladder:
         formats = _formats_tried(named[0], formats, str(wishes.get("gpu", "")))
@@ -126,7 +126,7 @@ def _models_named(sentence: str) -> list[str]:
     return sorted(dict.fromkeys(found), key=lambda one: sentence.casefold().find(one.casefold()))
 
 
-def _memory(sentence: str, wishes: Mapping[str, Any]) -> tuple[float, str, int]:
+def memory_named(sentence: str, wishes: Mapping[str, Any]) -> tuple[float, str, int]:
     """GPU memory that a question names [bytes], as it is told, and on how many GPUs; 0 where it
     names none or several kinds of GPU."""
     spoken, count = str(wishes.get("gpu", "")), int(str(wishes.get("num_gpus") or 1))
