@@ -13,6 +13,7 @@ from rightfit.explain.beside.settled import settle
 from rightfit.explain.card_questions import card_question
 from rightfit.explain.claim_words import NAMED_SERVER, cards_of
 from rightfit.explain.claims import as_fast_lookup, claim_lookup
+from rightfit.explain.data_questions import data_question
 from rightfit.explain.decisions import chart_lookup
 from rightfit.explain.fit_claims import LOAD
 from rightfit.explain.fit_questions import asked_to_fit, feature_question, fit_question, overflowing
@@ -95,6 +96,7 @@ def asked_first(sentence: str, *, catalog: Catalog | None = None) -> CheckResult
         or card_question(sentence, market)
         or model_question(sentence, market)
         or weight_question(sentence, market)
+        or data_question(sentence, market)
         or able_question(sentence, market)
     )
 
@@ -119,6 +121,7 @@ def _answered(sentence: str, catalog: Catalog) -> CheckResult | None:
         or model_question(sentence, catalog)
         or weight_question(sentence, catalog)
         or moving_price(sentence, catalog)
+        or data_question(sentence, catalog)
         or topic_question(sentence, catalog)
         or _looked_up(sentence, catalog)
         or (None if "model" in _wishes_of(sentence) else known_answer(sentence, least=_ALMOST))

@@ -238,9 +238,11 @@ def _bound(_: str, named: Mapping[str, Any], __: Catalog) -> _Fields | None:
 
 
 def _proportion(sentence: str, _: Mapping[str, Any], __: Catalog) -> _Fields:
-    """Whether what is asked about grows in proportion: of a context its cache does, GPU memory in all does not."""
+    """Whether what is asked about grows in proportion: the cache of a context does, GPU memory in
+    all does not."""
     is_cache = expression(topic("topic_questions")["proportions"]["cache"]).search(sentence)
-    return dict.fromkeys(LANGS, {"answer": "yes" if is_cache else "no"})
+    shown = {"answer": "yes" if is_cache else "no"}
+    return dict.fromkeys(LANGS, shown)
 
 
 def _lora_share(sentence: str, named: Mapping[str, Any], catalog: Catalog) -> _Fields | None:
@@ -285,7 +287,8 @@ def _shards(sentence: str, named: Mapping[str, Any], _: Catalog) -> _Fields:
     """Bytes per parameter of the three stages of sharding over so many GPUs."""
     count = _cards_told(sentence, named)
     each = {"one": 4.0 + 12.0 / count, "two": 2.0 + 14.0 / count, "full": 16.0 / count}
-    return dict.fromkeys(LANGS, {"count": f"{count}", **{name: f"{value:.2g}" for name, value in each.items()}})
+    shown = {"count": f"{count}", **{name: f"{value:.2g}" for name, value in each.items()}}
+    return dict.fromkeys(LANGS, shown)
 
 
 #: Share of linear that data parallelism reaches: over NVLink, and over PCIe.
@@ -301,15 +304,16 @@ def _scaled(sentence: str, named: Mapping[str, Any], _: Catalog) -> _Fields:
         for end, share in zip(("low", "high"), shares, strict=True)
     }
     answer = "no" if _class("times").search(sentence) else "depends"
-    return dict.fromkeys(LANGS, {"count": f"{count}", "answer": answer, **ends})
+    shown = {"count": f"{count}", "answer": answer, **ends}
+    return dict.fromkeys(LANGS, shown)
 
 
-#: Prompts that the time to the first token is told for, and the share of a GPU's rate that they reach.
+#: Prompts that the time to the first token is told for, and their share of a GPU's rate.
 _PROMPTS, _PREFILL_SHARE = (2_000, 30_000), 0.5
 
 
 def _prefill(sentence: str, named: Mapping[str, Any], _: Catalog) -> _Fields:
-    """How long prompts take to be computed, by the model and the GPU that are named or usual ones."""
+    """How long prompts take to be computed, by the model and GPU that are named, or usual ones."""
     from rightfit.explain.claim_words import best_rate
 
     text = topic("topic_questions")["bound"]["prefill"]

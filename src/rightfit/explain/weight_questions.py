@@ -36,7 +36,7 @@ USABLE = 0.92
 USUAL_TOKENS, _LEAST_TOKENS = 8192, 2048
 #: Share of GPU memory from which on weights leave too little for several users.
 _CROWDED = 0.8
-#: What an engine computes in on each GPU beside weights and caches [bytes], at most this share of it.
+#: What an engine computes in on each GPU beside weights and caches [bytes], at most this share.
 _WORKSPACE, _WORKSPACE_SHARE = 1.0 * GIB, 0.04
 #: Numbers of GPUs of which the least is named that would do.
 _COUNTS = (2, 4, 8)
@@ -268,7 +268,9 @@ def _ladder(sentence: str, each: Sequence[Held], had: float, shown: str, count: 
         if is_told and rooms[0] != "yes" and chosen is not None and chosen is not first:
             lines[lang].append(_text("ladder_instead", lang, bits=_bits(chosen, lang), tokens=f"{_tokens_left(chosen, had):,}"))
         if answer in ("no", "just") and (more := _more(first, had, count)):
-            lines[lang].append(_text("ladder_more", lang, bits=_bits(first, lang), count=more, memory=shown.split(" (")[0].split(" x ")[-1]))
+            lines[lang].append(
+                _text("ladder_more", lang, bits=_bits(first, lang), count=more, memory=shown.split(" (")[0].split(" x ")[-1])
+            )
     claim = {"yes": "right", "no": "wrong"}.get(answer, "unknown")
     return dataclasses.replace(
         found,
