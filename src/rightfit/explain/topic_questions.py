@@ -245,6 +245,13 @@ def _proportion(sentence: str, _: Mapping[str, Any], __: Catalog) -> _Fields:
     return dict.fromkeys(LANGS, shown)
 
 
+def _experts_held(sentence: str, _: Mapping[str, Any], __: Catalog) -> _Fields:
+    """Whether what is asked about is held: all experts are, not only the active ones."""
+    is_all = expression(topic("topic_questions")["proportions"]["all_experts"]).search(sentence)
+    shown = {"answer": "yes" if is_all else "no"}
+    return dict.fromkeys(LANGS, shown)
+
+
 def _lora_share(sentence: str, named: Mapping[str, Any], catalog: Catalog) -> _Fields | None:
     """What LoRA takes of the memory of full fine-tuning, held against the share that a question
     names."""
@@ -349,7 +356,7 @@ def _prefill(sentence: str, named: Mapping[str, Any], _: Catalog) -> _Fields:
 _MEMORY = re.compile(r"(?<![A-Za-z0-9.])(?P<size>\d{1,3})\s*G(?:i?B)?(?![A-Za-z0-9/])", re.IGNORECASE)
 
 
-def _held(sentence: str, named: Mapping[str, Any], _: Catalog) -> _Fields:
+def _held(sentence: str, named: Mapping[str, Any], catalog: Catalog) -> _Fields:
     """Whether the weights of the model that a question names fit in the memory that it names."""
     from rightfit.explain.fit_claims import ROOMY, counted_weights
     from rightfit.explain.weight_questions import USABLE, memory_named
@@ -357,7 +364,7 @@ def _held(sentence: str, named: Mapping[str, Any], _: Catalog) -> _Fields:
     told: _Fields = {lang: {"fit": ""} for lang in LANGS}
     amount = _MEMORY.search(sentence)
     card = {"gpu": f"{amount['size']}GB"} if amount and "gpu" not in named else {}
-    had, shown, _count = memory_named(sentence, {**named, **card})
+    had, shown, _count = memory_named(sentence, {**named, **card}, catalog)
     sizes = {bits: counted_weights({"model": named["model"], "quantization": bits}) for bits in ("fp16", "awq")} if "model" in named else {}
     if not had or not sizes.get("fp16") or not sizes.get("awq"):
         return told
@@ -562,6 +569,7 @@ _FIELDS: Mapping[str, Callable[[str, Mapping[str, Any], Catalog], _Fields | None
     "checkpoint": _checkpoint,
     "without_bf16": _without_bf16,
     "staged": _staged,
+    "experts_held": _experts_held,
     "held": _held,
     "proportion": _proportion,
     "lora_share": _lora_share,

@@ -36,6 +36,8 @@ USABLE = 0.92
 USUAL_TOKENS, _LEAST_TOKENS = 8192, 2048
 #: Share of GPU memory from which on weights leave too little for several users.
 _CROWDED = 0.8
+#: Tokens of context with which several users are served though the weights fill most of it.
+_ROOM_TOKENS = 65_536
 #: What an engine computes in on each GPU beside weights and caches [bytes], at most this share.
 _WORKSPACE, _WORKSPACE_SHARE = 1.0 * GIB, 0.04
 #: Numbers of GPUs of which the least is named that would do.
@@ -93,7 +95,7 @@ def weight_question(sentence: str, catalog: Catalog) -> CheckResult | None:
         return None
     if len(named) == 1 and _usual(named[0]) is None and "model" in wishes:
         named = [str(wishes["model"])]  # "llama 70b", of which there are several
-    had, shown, count = memory_named(sentence, wishes)
+    had, shown, count = memory_named(sentence, wishes, catalog)
     is_told = bool(formats)
     if is_ladder:
         formats = _formats_tried(named[0], formats, str(wishes.get("gpu", "")))
@@ -126,16 +128,18 @@ def _models_named(sentence: str) -> list[str]:
     return sorted(dict.fromkeys(found), key=lambda one: sentence.casefold().find(one.casefold()))
 
 
-def memory_named(sentence: str, wishes: Mapping[str, Any]) -> tuple[float, str, int]:
+def memory_named(sentence: str, wishes: Mapping[str, Any], catalog: Catalog) -> tuple[float, str, int]:
     """GPU memory that a question names [bytes], as it is told, and on how many GPUs; 0 where it
     names none or several kinds of GPU."""
+    from rightfit.explain.card_questions import usual_card
+
     spoken, count = str(wishes.get("gpu", "")), int(str(wishes.get("num_gpus") or 1))
     if sized := re.fullmatch(r"(\d+(?:\.\d+)?)\s*GB?", spoken, re.IGNORECASE):
         return float(sized[1]) * GIB * count, f"{float(sized[1]):g} GB" if count == 1 else f"{count} x {float(sized[1]):g} GB", count
     names = facts.match_accelerators(spoken) if spoken else ()
     if not names or len({each for _, each in cards_of(sentence)}) > 1:
         return 0.0, "", 1
-    card = facts.accelerator(spoken, typical=True)
+    card = usual_card(names, catalog)
     return count * float(card.memory_bytes), f"{count} x {card.name} ({q.memory_text(count * float(card.memory_bytes))})", count
 
 
@@ -214,7 +218,7 @@ def _line(one: Held, lang: Lang) -> str:
 def _room(one: Held, had: float) -> str:
     """yes, depends (a short context only) or no."""
     free = USABLE * had - one.held_bytes
-    is_crowded = one.held_bytes > _CROWDED * had
+    is_crowded = one.held_bytes > _CROWDED * had and free < _ROOM_TOKENS * one.token_bytes
     return "no" if free < _LEAST_TOKENS * one.token_bytes else "depends" if is_crowded or free < USUAL_TOKENS * one.token_bytes else "yes"
 
 
