@@ -120,10 +120,9 @@ def _parts_answered(sentence: str, market: Catalog) -> CheckResult | None:
         count = f"{named['num_gpus']} x " if "num_gpus" in named else ""
         subject = f"{named.get('model', '')} {count}{named.get('gpu', '')}".strip()
         second = f"{second} {subject}" if second.isascii() else f"{subject} {second}"
-    found = [topic_question(part, market) or _first(part, market) for part in (first, second)]
-    if found[0] is None or found[1] is None or found[0].facts == found[1].facts:
+    one, other = (topic_question(part, market) or _first(part, market) for part in (first, second))
+    if one is None or other is None or one.facts == other.facts:
         return None
-    one, other = found
     en, zh = f"{one.explanation_en}\n{other.explanation_en}", f"{one.explanation_zh}\n{other.explanation_zh}"
     return dataclasses.replace(one, query=sentence, explanation_en=en, explanation_zh=zh)
 
