@@ -21,6 +21,7 @@ from rightfit.errors import InputError, RightfitError
 from rightfit.messages import Message
 from rightfit.units import normalize, parse_bytes, parse_count
 from rightfit.workload.ask import grammar
+from rightfit.workload.ask.adapters import read_adapters
 from rightfit.workload.ask.asides import (
     assume_labels,
     assume_small,
@@ -59,6 +60,8 @@ from rightfit.workload.ask.figured import (
     work_off_daily,
 )
 from rightfit.workload.ask.leftover import BLANK, left_over
+from rightfit.workload.ask.lengths import read_lengths, settle_lengths
+from rightfit.workload.ask.mixtures import read_mixture
 from rightfit.workload.ask.named import (
     read_cards,
     read_classes,
@@ -195,8 +198,11 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     read_host(sentence)
     store, owner = read_data_store(sentence)
     deny_unavailable(sentence)
+    read_adapters(sentence)
     read_families(sentence)
     read_names(sentence)
+    read_mixture(sentence)
+    read_lengths(sentence)
     if store:
         settle_data_store(sentence, store, owner)
     for match in list(grammar.SOLID_BEHIND.finditer(sentence.text)):
@@ -224,6 +230,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     read_repeats(sentence)
     read_nights(sentence)
     _read_described(sentence)
+    settle_lengths(sentence)
     settle_accumulation(sentence)
     read_steps(sentence)
     read_image_repeats(sentence)
