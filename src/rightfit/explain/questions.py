@@ -53,12 +53,15 @@ _AMOUNT_ASKED = re.compile(
 def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to a sentence that asks what a word means, or whether something holds of a card, a
     server, a cloud or a model; None for any other, wishes above all."""
+    from rightfit.workload.ask.open_points import is_story
     from rightfit.workload.ask.posts import is_post
 
     if asks_to_rent(sentence):
         return None
     if is_post(sentence) and (is_whole_wish(sentence) or _is_set_up(sentence)):  # its plan answers, and names in it are no questions
         return None
+    if is_post(sentence) and is_story(sentence):  # servers, cards and models that it names are part of what it tells
+        return with_general(asked_so(sentence) or topic_question(sentence, catalog))
     return with_general(_answered(sentence, catalog))
 
 

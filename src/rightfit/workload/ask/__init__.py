@@ -76,8 +76,10 @@ from rightfit.workload.ask.named import (
 )
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.numbers import read_ranges, spoken
+from rightfit.workload.ask.open_points import open_points
 from rightfit.workload.ask.pasted import read_checkpointing, read_errors
 from rightfit.workload.ask.posts import compare_cards, give_up_own, is_hearsay, read_post, settle_card_clouds, settle_post, statements
+from rightfit.workload.ask.roles import read_roles, settle_choices, settle_remade
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
 from rightfit.workload.ask.series import read_series, read_vector_rows, settle_vector_rows
 from rightfit.workload.ask.steps import read_accumulation, read_image_repeats, read_steps, settle_accumulation, settle_steps
@@ -163,6 +165,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     sentence.assumed += assumed
     read_errors(sentence)
     read_post(sentence)
+    read_roles(sentence)
     read_day_tokens(sentence)
     read_prices(sentence)
     read_later(sentence)
@@ -224,6 +227,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     settle_accumulation(sentence)
     read_steps(sentence)
     read_image_repeats(sentence)
+    settle_remade(sentence)
     _note_training(sentence)
     _read_deadline(sentence, today)
     read_words(sentence)
@@ -287,6 +291,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     for again in (grammar.GLUE_PHRASE, *((grammar.QUANTIZED,) if sentence.has("quantization") else ())):
         for match in list(again.finditer(sentence.text)):
             sentence.blank(*match.span())
+    settle_choices(sentence)
     settle_named(sentence)
     settle_purchase(sentence)
     _note_other_card(sentence)
@@ -297,7 +302,8 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     hard, soft = left_over(sentence.text, is_shouted=plain.isupper() and not re.search("[一-鿿]", plain))
     stops, left_out = settle_post(sentence, [*sentence.asked, *hard])
     soft = [*topic, *sentence.noted, *left_out, *soft]
-    weighty = tuple(dict.fromkeys([*stops, *_stated(sentence, task)]))
+    read = {one.words for one in sentence.readings}
+    weighty = tuple(dict.fromkeys([*(piece for piece in stops if not sentence.is_post or piece not in read), *_stated(sentence, task)]))
     kind = next(iter(sentence.kinds), "")
     unused = tuple(dict.fromkeys((*weighty, *soft)))
     return Understood(
@@ -311,6 +317,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
         tuple(sentence.assumed),
         tuple(sentence.card_counts),
         tuple(sentence.card_clouds),
+        open_points(sentence, inferred, weighty, left_out, _is_no_amount),
     )
 
 
@@ -343,7 +350,7 @@ def _apply(sentence: Sentence, rule: grammar.GrammarRule) -> None:
         value = rule.read(match)
         is_negative = "value" in match.re.groupindex and grammar.MINUS.search(sentence.text[: match.start("value")])
         if match.end() > match.start() and not is_negative and is_taken(rule.option, value):
-            if rule.option == "data" and sentence.is_post and (_is_memory(sentence, match) or _is_of_one(match, value)):
+            if rule.option == "data" and sentence.is_post and _is_no_amount(sentence, match, value):
                 continue
             if rule.option == "data" and (sized := grammar.BARE_SIZE.match(sentence.text, match.start())) and sized.end() > match.end():
                 continue  # "a 13B chat model"
@@ -375,9 +382,9 @@ def _stated(sentence: Sentence, task: str) -> Iterator[str]:
         for rule in (one for one in grammar.QUANTITIES if one.option in needed):
             found = rule.pattern.search(sentence.whole, start, end)
             value = rule.read(found) if found else ""
-            if found is None or not is_taken(rule.option, value):
+            if found is None or not is_taken(rule.option, value) or any(found[0].strip(" ,，") in words for words in sentence.noted):
                 continue
-            if rule.option != "data" or not (_is_memory(sentence, found) or _is_of_one(found, value)):
+            if rule.option != "data" or not _is_no_amount(sentence, found, value):
                 yield found[0].strip(" ,，")
                 return
 
@@ -400,6 +407,11 @@ def _is_memory(sentence: Sentence, found: re.Match[str]) -> bool:
     return not any(_DATA_SAID.search(text) for text in (*inside, found[0]))
 
 
+def _is_no_amount(sentence: Sentence, found: re.Match[str], value: str) -> bool:
+    """Whether what reads as an amount of data in a post is memory, or the size of one of many."""
+    return _is_memory(sentence, found) or _is_of_one(found, value)
+
+
 def _is_size_of_counted(sentence: Sentence, found: re.Match[str]) -> bool:
     """Whether bytes are the size of pictures that are counted beside them: "1.2 million product
     photos (60 GB on disk)"."""
@@ -415,6 +427,7 @@ def _unit_of(found: re.Match[str]) -> str:
     return f"{found['amount']} {found['unit']}" if "unit" in found.re.groupindex else found[0]
 
 
+_AVERAGE = grammar.shape(r"{size_average}\s*$")
 _EACH = grammar.shape(r"\s{apiece_average}(?![a-z])|[\s]each(?![a-z])")
 """An amount of one of many is no amount of all."""
 #: So many tokens no sample has: they are those of one of several runs.
@@ -422,7 +435,10 @@ _MOST_EACH = 1e6
 
 
 def _is_of_one(found: re.Match[str], value: str) -> bool:
-    """Whether an amount is of one of many, and not of each of several runs: "500 tokens each"."""
+    """Whether an amount is of one of many, and not of each of several runs: "500 tokens each", 平均
+    150KB."""
+    if _BYTES.fullmatch(value) and _AVERAGE.search(found.string[: found.start()]):
+        return True
     if not _EACH.match(found.string, found.end()):
         return False
     tokens = _OF_TOKENS.search(value)

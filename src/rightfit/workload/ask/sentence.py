@@ -49,6 +49,8 @@ class Understood:
     cards: tuple[tuple[str, int], ...] = ()
     #: The cloud of each card that has its own: "a 4090 on RunPod or 8 H100".
     card_clouds: tuple[tuple[str, str], ...] = ()
+    #: Questions whose answers decide, of a story whose facts have no sure place in its plan.
+    open: tuple[Message, ...] = ()
 
     @property
     def wishes(self) -> dict[str, Any]:
@@ -156,6 +158,8 @@ class Sentence:
         self.cut: tuple[str, str] = ("", "")
         self.hours_a_day: tuple[str, float] = ("", 0.0)
         self.kinds: list[str] = []
+        #: Words that say that each thing is made anew, and how many times.
+        self.remade: tuple[str, float] = ("", 1.0)
         self.data_start = self.data_end = -1
         self.data_samples = 0.0
         self.data_set: tuple[str, str] = ("", "")
