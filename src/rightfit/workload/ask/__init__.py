@@ -59,6 +59,7 @@ from rightfit.workload.ask.figured import (
     work_off_daily,
 )
 from rightfit.workload.ask.leftover import BLANK, left_over
+from rightfit.workload.ask.likenesses import read_likeness, settle_likeness
 from rightfit.workload.ask.named import (
     read_cards,
     read_classes,
@@ -196,6 +197,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     store, owner = read_data_store(sentence)
     deny_unavailable(sentence)
     read_families(sentence)
+    read_likeness(sentence)
     read_names(sentence)
     if store:
         settle_data_store(sentence, store, owner)
@@ -292,6 +294,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
         for match in list(again.finditer(sentence.text)):
             sentence.blank(*match.span())
     settle_choices(sentence)
+    settle_likeness(sentence, task)
     settle_named(sentence)
     settle_purchase(sentence)
     _note_other_card(sentence)

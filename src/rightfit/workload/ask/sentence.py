@@ -141,6 +141,8 @@ class Sentence:
         self.assumed: list[Message] = []
         self.own_machine = ""
         self.own_at = -1
+        #: The kind that is planned like another, and the options that are usual for it.
+        self.likeness: tuple[str, str] = ("", "")
         self.card_counts: list[tuple[str, int]] = []
         self.card_spans: list[tuple[int, int]] = []
         self.other_counts: list[str] = []
