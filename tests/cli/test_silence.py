@@ -21,7 +21,7 @@ from rightfit.workload.ask import understand
         ("serve Qwen2.5-7B at 5/s with an SLA", "SLA", True),
         ("full fine-tune of Mistral 7B on 300M tokens, it must run in Zanzibar", "Zanzibar", True),
         ("微调 Qwen2.5-7B 1万条，一张3090，放在 Zanzibar 机房", "Zanzibar", True),
-        ("serve Qwen2.5-7B, not too far from Paris", "Paris", True),
+        ("serve Qwen2.5-7B, not too far from Paris", "not too", True),
         ("serve Qwen2.5-7B for 12 camels", "12 camels", True),
         ("serve Llama-3-8B, 200k zebras", "200k zebras", True),
         ("serve Qwen2.5-7B at 5/s for 12 camels", "12 camels", False),

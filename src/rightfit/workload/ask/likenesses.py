@@ -1,6 +1,6 @@
-"""Models of kinds that no table has (policies of robots, forecasters, cameras around a car, faces that
-speak): planned like the nearest kind that is known, in amounts of their own units, as the answer
-says.
+"""Models of kinds that no table has (policies of robots, forecasters, cameras around a car, faces
+that speak): planned like the nearest kind that is known, in amounts of their own units, as the
+answer says.
 """
 
 from __future__ import annotations
