@@ -29,9 +29,9 @@ def told_first(found: Understood) -> bool:
     return is_story(found.sentence) and is_post(found.sentence)
 
 
-def story_lines(found: Understood, wishes: Mapping[str, Any], lang: Lang) -> list[str]:
+def story_lines(found: Understood, wishes: Mapping[str, Any], lang: Lang, prices: Sequence[str] = ()) -> list[str]:
     """What leads the answer to a long post; nothing of any other sentence. `wishes`: what is
-    planned, with what was given beside it."""
+    planned, with what was given beside it; `prices`: what the prices of the post come to."""
     if not told_first(found):
         return []
     told = {**wishes, **({"have": found.own_machine} if found.own_machine else {})}
@@ -43,6 +43,7 @@ def story_lines(found: Understood, wishes: Mapping[str, Any], lang: Lang) -> lis
         shown = ", ".join(_text("quoted", lang, words=words) for words in left[:_MOST_LEFT])
         more = _text("more", lang, count=len(left) - _MOST_LEFT) if len(left) > _MOST_LEFT else ""
         lines.append(_text("left", lang, words=shown + more))
+    lines += prices
     if found.open:
         lines.append(_text("asks", lang))
         lines += [_text("question", lang, number=at, words=one.text(lang)) for at, one in enumerate(found.open, 1)]

@@ -175,6 +175,8 @@ class Sentence:
         self.is_series = False
         #: Rows of a recommender's tables: the words, and how many bytes they are.
         self.vector_tables: tuple[str, float] = ("", 0.0)
+        #: How long samples are that are counted elsewhere: the words, and tokens.
+        self.usual_length: tuple[str, float] = ("", 0.0)
         self.per_time: tuple[str, str, float] | None = None
 
     def take(self, start: int, end: int, option: str, value: str) -> None:
