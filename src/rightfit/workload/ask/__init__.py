@@ -127,10 +127,16 @@ _DISTILLED = re.compile(r"(?<=[A-Za-z0-9])\s*的?蒸馏(?:版|模型)?\s*(?=(?:[
 """Between the name of a model and the size of what was distilled from it: R1 蒸馏 32B."""
 
 
+_SIZED_SET = grammar.shape(r"(?<![\w.,-])(\d[\d.,]*[km]?)-({sized_thing})(?=\s{set_of_data}(?![a-z]))")
+"""A data set by how many things it has: "my 30k-sample dataset"."""
+_ONCE_OVER = re.compile(r"(?<=[提抽取])一遍(?=[一-鿿]{0,2}特征)")
+"""What says of features that they are taken once, which is no epoch: 重新提一遍特征."""
+
+
 def _spelled_out(text: str) -> str:
     """The text with what people write short as the readers know it."""
     text = _DISTILLED.sub(" distill ", _TAG.sub(r"\1-", _ASKED_BY_NOT.sub("吗", text)))
-    return _JOINED.sub(" + ", _KIND_BEHIND.sub(" ", text))
+    return _JOINED.sub(" + ", _KIND_BEHIND.sub(" ", _ONCE_OVER.sub("", _SIZED_SET.sub(r"\1 \2s", text))))
 
 
 _SETTING_END = re.compile(r"(=[^\s;]+)\s+(?=[A-Za-z_][\w.-]*=\S)|(--[A-Za-z][\w-]*(?:[= ][^\s-]\S*)?)\s+(?=--[A-Za-z])")
