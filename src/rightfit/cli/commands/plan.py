@@ -208,7 +208,7 @@ def plan(
         said = _said(model, file, wishes, ask=ask, ask_with=ask_with, view=view)
     except UnreadWordsError as error:
         # A person gets the plan of the rest, under the words that it leaves out; a program stops.
-        if view.is_machine or not (error.leaves_a_plan or (_asks(sentence) and not given)):
+        if view.is_machine or not error.leaves_a_plan:
             return _nearest(sentence, given, error, view, story)
         unread, said = error, (error.wishes.pop("model", None), None, error.wishes)
     except NoModelError as error:
@@ -272,7 +272,7 @@ def plan(
 
         answer = with_alternatives(answer, found, view, catalog=catalog)
     emit(answer, view)
-    if unread and not (found.best and _asks(sentence)):
+    if unread and unread.turns and not (found.best and _asks(sentence)):
         raise unread
     return 0 if found.best else 1
 
