@@ -403,7 +403,7 @@ def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence
 def _story(ask: str, sentence: str, given: Mapping[str, Any], view: View) -> list[str]:
     """What leads the answer to a long post: what was understood of it, what was left out, and the
     questions that decide; nothing of any other sentence."""
-    from rightfit.explain.stories import story_lines, told_first
+    from rightfit.explain.stories import model_lines, story_lines, told_first
     from rightfit.explain.told_prices import price_lines
     from rightfit.workload.ask import understand
 
@@ -414,7 +414,9 @@ def _story(ask: str, sentence: str, given: Mapping[str, Any], view: View) -> lis
     if not told_first(found):
         return []
     told = {**found.wishes, **{name: value for name, value in given.items() if value is not None}}
-    return story_lines(found, told, view.lang, price_lines(sentence, told, open_market(view), view.lang))
+    catalog = open_market(view)
+    prices = price_lines(sentence, told, catalog, view.lang)
+    return [*story_lines(found, told, view.lang, prices), *model_lines(found, told, catalog, view.lang)]
 
 
 def _tell_story(story: Sequence[str], view: View) -> None:

@@ -129,6 +129,10 @@ _DISTILLED = re.compile(r"(?<=[A-Za-z0-9])\s*的?蒸馏(?:版|模型)?\s*(?=(?:[
 """Between the name of a model and the size of what was distilled from it: R1 蒸馏 32B."""
 
 
+_SIZED_SET = grammar.shape(r"(?<![\w.,-])(\d[\d.,]*[km]?)-({sized_thing})(?=\s{set_of_data}(?![a-z]))")
+"""A data set by how many things it has: "my 30k-sample dataset"."""
+_ONCE_OVER = re.compile(r"(?<=[提抽取])一遍(?=[一-鿿]{0,2}特征)")
+"""What says of features that they are taken once, which is no epoch: 重新提一遍特征."""
 _BARE_MEMORY = grammar.shape(
     r"(?<![A-Za-z0-9])((?:A100|A800|V100|4090|3080|H20)\s(?:16|20|32|40|48|80|96))(?=\s*(?:[,，.。;；)）/?？]|{between_cards}(?![a-z])|$))"
 )
@@ -143,7 +147,7 @@ def _spelled_out(text: str) -> str:
     text = _SHORT_TOKENS.sub(r"\1 tokens", text)
     text = _BARE_MEMORY.sub(r"\1GB", text)
     text = _DISTILLED.sub(" distill ", _TAG.sub(r"\1-", _ASKED_BY_NOT.sub("吗", text)))
-    return _JOINED.sub(" + ", _KIND_BEHIND.sub(" ", text))
+    return _JOINED.sub(" + ", _KIND_BEHIND.sub(" ", _ONCE_OVER.sub("", _SIZED_SET.sub(r"\1 \2s", text))))
 
 
 _SETTING_END = re.compile(r"(=[^\s;]+)\s+(?=[A-Za-z_][\w.-]*=\S)|(--[A-Za-z][\w-]*(?:[= ][^\s-]\S*)?)\s+(?=--[A-Za-z])")
