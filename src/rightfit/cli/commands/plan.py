@@ -248,9 +248,12 @@ def plan(
         found = with_own(found, catalog)
     unrented: list[str] = []
     if ask:
-        from rightfit.explain.beside.able import within_unsaid
+        from rightfit.explain.beside.able import is_private, less_certain, within_unsaid, without_api
 
         found, unrented = within_unsaid(found, catalog, view.lang, again=api.plan, is_asked=asked_for.is_able, **asked)
+        if not view.is_machine and not unrented:
+            found, unrented = less_certain(found, view.lang, again=lambda wish: api.plan(wish, catalog=catalog, have=have or None, **asked))
+        found = without_api(found) if is_private(sentence) else found
     found = found if view.is_machine else in_home_currency(found, view.lang)
     answer = plan_answer(found, view, catalog=catalog)
     lines = asked_for.lines(found, catalog, view.lang) if ask else []

@@ -27,7 +27,9 @@ from rightfit.workload.ask.asides import (
     assume_small,
     deny_unavailable,
     drop_impossible,
+    note_bills,
     read_day_tokens,
+    read_objective,
     read_prompt_parts,
     read_untrained,
     settle_named,
@@ -213,6 +215,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     deny_unavailable(sentence)
     read_adapters(sentence)
     read_families(sentence)
+    read_objective(sentence)
     read_likeness(sentence)
     read_names(sentence)
     read_mixture(sentence)
@@ -253,6 +256,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     settle_remade(sentence)
     _note_training(sentence)
     _read_deadline(sentence, today)
+    note_bills(sentence)
     read_words(sentence)
     score_pairs(sentence)
     read_window(sentence)

@@ -93,6 +93,33 @@ def settle_purchase(sentence: Sentence) -> None:
     sentence.assumed.append(Message("workload.assumed_purchase", words=money[0].words))
 
 
+_BILLS = r"(?:{billing_way}\s*(?:还是说?|或者?是?|,?\s?or|vs\.?|versus)\s*)+{billing_way}(?:租|付费|计费|好|划算|便宜)*(?![a-z])"
+_PRIVATE = "{kept_private}"
+_OBJECTIVE = r"(?<![A-Za-z0-9-]){objective_name}[- ](?:style\s|based\s)?(?=pre-?train|self-?supervised|预训练|自监督|训练)|(?<=pretrain with )(?:{objective_name})(?![a-z0-9])|(?<=pretraining with )(?:{objective_name})(?![a-z0-9])|用\s?{objective_name}(?:方法|的?方式)?(?=预训练|自监督|训练|从头)"
+
+
+def note_bills(sentence: Sentence) -> None:
+    """Ways to pay that are asked about are no wish for one of them: the plan weighs all. That
+    nobody else may compute it, a plan of servers keeps."""
+    for found in list(_shape(_PRIVATE).finditer(sentence.text)):
+        sentence.note(*found.span())
+    for found in list(_shape(_BILLS).finditer(sentence.text)):
+        sentence.note(*found.span())
+        sentence.assumed.append(Message("workload.assumed_bills", words=found[0].strip()))
+
+
+def read_objective(sentence: Sentence) -> None:
+    """How a network learns, where the network is named too: "MAE pretrain ViT-L"."""
+    found = _shape(_OBJECTIVE).search(sentence.text)
+    if found is None:
+        return
+    rest = f"{sentence.text[: found.start()]} {sentence.text[found.end() :]}"
+    if any(name.kind == "model" for name in names_in(rest)):
+        words = sentence.blank(*found.span()).strip(" -")
+        sentence.noted.append(words)
+        sentence.assumed.append(Message("workload.assumed_objective", words=words))
+
+
 _LIGHT = r"(?<![A-Za-z]){light_load}(?![a-z])"
 _LEAST = r"(?<![A-Za-z]){least_runs}(?![a-z])|{least_runs}(?<=[一-鿿])"
 _LABELS = r"(?<![A-Za-z]){labels}(?![a-z])|{labels}(?<=[一-鿿])"
