@@ -212,6 +212,8 @@ def plan(
             return _nearest(sentence, given, error, view, story)
         unread, said = error, (error.wishes.pop("model", None), None, error.wishes)
     except NoModelError as error:
+        if not given and _rated(sentence, view):
+            return 0
         try:
             return _typical(ask or "", error, view, asked_for.questions if ask else (), story)
         except InputError as refused:
@@ -222,11 +224,15 @@ def plan(
         emit(several_answer(error.parts, view, catalog=open_market(view), questions=asked_for.questions if ask else ()), view)
         return 0
     except InputError as refused:
+        if not given and _rated(sentence, view):
+            return 0
         return _nearest(sentence, given, refused, view, story)
     have = have or said[2].pop("have", None)
     try:
         workload = _workload(*said)
     except RightfitError:
+        if ask and not given and _rated(sentence, view):
+            return 0
         _tell_story(story, view)
         raise
     if save is not None:
@@ -424,6 +430,16 @@ def _tell_story(story: Sequence[str], view: View) -> None:
     """What was understood of a long post, before it is refused."""
     if story:
         note("\n".join(story), view)
+
+
+def _rated(sentence: str, view: View) -> bool:
+    """Whether a sentence is of a kind of work that has public rates alone, which are told then."""
+    from rightfit.explain.rated_work import rated_text
+
+    told = "" if view.is_machine or not sentence else rated_text(sentence, open_market(view), view.lang)
+    if told:
+        emit(Answer([], [], [told]), view)
+    return bool(told)
 
 
 def _asks(sentence: str) -> bool:
