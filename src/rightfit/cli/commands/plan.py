@@ -246,6 +246,8 @@ def plan(
     try:
         found: Plan = api.plan(workload, catalog=catalog, have=have or None, **asked)
     except RightfitError:
+        if ask and not given and _rated(sentence, view):
+            return 0
         _tell_story(story, view)
         raise
     if own_:
