@@ -233,7 +233,58 @@ def test_steps_of_a_batch_are_an_amount(steps: int) -> None:
     assert alone["epochs"] == "1"
     told = read(f"fine-tune Llama-3-8B on 4000 samples for {steps} steps with batch size 16").wishes
     assert float(told["epochs"]) == pytest.approx(steps * 16 / 4000, rel=1e-3)
-    assert understand(f"fine-tune Llama-3-8B for {steps} steps", today=FRIDAY).weighty
+
+
+#: Trainings told by their steps alone, and the samples of a step that are usual there.
+USUAL_STEPS = {
+    "fine-tune Llama-3-8B for {steps} steps": 8,
+    "GRPO on Qwen2.5-7B with LoRA, {steps} steps": 8,
+    "PPO of llama 3 8b for {steps} steps": 8,
+    "DPO on Mistral 7B, {steps} steps": 8,
+    "用Unsloth做GRPO，Qwen2.5-3B，先试{steps}步": 8,
+    "GRPO训练Qwen2.5-7B，{steps}步，8卡": 64,
+    "DreamBooth of SDXL, 30 photos, {steps} steps": 1,
+    "fine-tune whisper-small, {steps} steps": 8,
+}
+
+
+@pytest.mark.parametrize("form", USUAL_STEPS)
+@pytest.mark.parametrize("steps", [100, 2000])
+def test_steps_without_a_batch_take_the_usual_one_aloud(form: str, steps: int) -> None:
+    found = understand(form.format(steps=steps), today=FRIDAY)
+    assert not found.weighty
+    assert any(one.key == "workload.assumed_steps_usual" for one in found.assumed)
+    passed = parse_data(found.wishes["data"]).samples * float(found.wishes["epochs"])
+    assert passed == pytest.approx(steps * USUAL_STEPS[form], rel=0.01)
+
+
+@pytest.mark.parametrize("corpus", ["", " on openwebtext"])
+def test_steps_from_scratch_are_tokens(corpus: str) -> None:
+    found = understand(f"train gpt2 124M from scratch for 1000 steps{corpus}", today=FRIDAY)
+    assert not found.weighty
+    assert parse_data(found.wishes["data"]).tokens == 1000 * 524288
+
+
+@pytest.mark.parametrize(
+    ("words", "jobs"),
+    [
+        ("hyperparam sweep of 100 trials", 100),
+        ("5 folds and 8 learning rates", 40),
+        ("lr sweep with 6 values", 6),
+        ("20 configs x 3 seeds", 60),
+        ("redo it 6 times", 6),
+        ("repeat the run 4 times", 4),
+        ("12组超参", 12),
+        ("5个随机种子", 5),
+        ("重复跑6次", 6),
+    ],
+)
+def test_work_that_is_done_again_is_counted(words: str, jobs: int) -> None:
+    for wish in ("fine-tune bert-base on 100k reviews", "xgboost on 5M rows x 40 columns"):
+        found = understand(f"{wish}, {words}", today=FRIDAY)
+        assert not found.weighty
+        said = [one.fields["jobs"] for one in found.assumed if one.key == "workload.assumed_jobs"]
+        assert said == [f"{jobs:,}"]
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ from rightfit.workload.ask.figured import (
     EACH_DAY_AMOUNT,
     drop_staff,
     keep_in_flight,
+    pace_pictures,
     read_figured,
     read_folds,
     read_later,
@@ -92,6 +93,7 @@ from rightfit.workload.ask.told import (
     settle_cut,
     settle_hours_a_day,
 )
+from rightfit.workload.ask.voices import read_voice
 from rightfit.workload.kept_files import read_typed
 
 LONGEST_SENTENCE, LONGEST_NUMBER = 2000, 24
@@ -194,6 +196,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     deny_unavailable(sentence)
     read_families(sentence)
     read_names(sentence)
+    read_voice(sentence)
     if store:
         settle_data_store(sentence, store, owner)
     for match in list(grammar.SOLID_BEHIND.finditer(sentence.text)):
@@ -255,6 +258,8 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
         sentence.assumed.append(Message("workload.assumed_one_person", tool=tool[0]) if tool else Message("workload.assumed_own_use"))
         if tool and grammar.PICTURE_TOOL.search(tool[0]) and not sentence.has("latency"):
             inferred.append(Reading("latency", "1min", ""))
+    if task == "serve":
+        pace_pictures(sentence)
     inferred += assume_small(sentence, task)
     drop_impossible(sentence)
     settle_sizes(sentence)

@@ -17,7 +17,7 @@ from rightfit.facts.trainers import strange_words
 from rightfit.messages import Message
 from rightfit.units import parse_count, parse_data
 from rightfit.workload.ask import grammar
-from rightfit.workload.ask.asides import draws, settle_untrained
+from rightfit.workload.ask.asides import asked_of_documents, draws, settle_untrained
 from rightfit.workload.ask.figured import DENIED_AT_ONCE, reads_pages
 from rightfit.workload.ask.sentence import Reading, Sentence
 
@@ -346,6 +346,7 @@ def _task(sentence: Sentence, text: str) -> str:
         return min(first, key=lambda task: (_PREFERENCE.index(task) if task == "finetune" else 1, first[task]))
     if sentence.has("deadline") and _turns_sound(sentence):  # of recorded calls, none is answered
         return "batch"
+    model = next((reading.value for reading in sentence.readings if reading.option == "model"), "")
     if sentence.is_retrained or (sentence.vector_tables[1] and sentence.has("data")):
         return "train"
     for task, pattern in grammar.TASKS.items():
@@ -368,6 +369,8 @@ def _task(sentence: Sentence, text: str) -> str:
     if sentence.has("model") and sentence.has("data") and (sentence.has("output_tokens") or sentence.has("input_tokens")):
         return "batch"
     if sentence.has("data") and grammar.DRAWING.search(sentence.whole) and draws(sentence):  # images are made, not learned from
+        return "batch"
+    if sentence.has("data") and grammar.EMBEDS.search(model) and asked_of_documents(sentence):  # what is searched is embedded
         return "batch"
     if sentence.has("model") and not sentence.has("data") and grammar.RUNNING.search(text):
         model = next(reading.value for reading in sentence.readings if reading.option == "model")

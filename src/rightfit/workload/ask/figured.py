@@ -29,6 +29,7 @@ from rightfit.units import (
 )
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.asides import draws
+from rightfit.workload.ask.leftover import BLANK
 from rightfit.workload.ask.named import card_count
 from rightfit.workload.ask.names import names_in
 from rightfit.workload.ask.sentence import Reading, Sentence, is_taken
@@ -43,6 +44,15 @@ _EACH_PERSON = grammar.shape(
     r"{each_person}{each_about}?[一-鿿]{0,2}?\s*(?P<zh>{number})\s*[次个条轮]|(?P<en>{digits})\s{each_person_after}(?![a-z])"
 )
 _REPEATED = grammar.shape(r"(?P<en>{amount})\s(?:[a-z]+\s)?{repeated}(?![a-z])|(?P<zh>{amount})\s*{repeated_zh}")
+_FACTORS = grammar.shape(
+    r"(?P<en>{amount})\s(?:different\s|other\s|[a-z]+\s)?(?P<noun>{repeated_again}|{repeated_factor})(?![a-z])|(?P<zh>{amount})\s*(?P<noun_zh>{repeated_again_zh}|{repeated_factor_zh})"
+)
+"""Each of these is tried with each of the others."""
+_AGAIN = grammar.shape("{repeated_again}|{repeated_again_zh}")
+_REDONE = grammar.shape(
+    r"(?<![a-z]){redone}\s(?:(?!{number}\s)[a-z]+\s){0,3}?(?P<en>{amount})\s?(?:x|{times_counted})(?![a-z])|{redone_zh}\s*(?P<zh>{amount})\s*{times_counted_zh}"
+)
+_SEARCH_COUNT = grammar.shape(r"(?P<en>{amount})\s(?:[a-z]+\s)?{searched_count}(?![a-z])|(?P<zh>{amount})\s*{searched_count_zh}")
 _SEARCHED = grammar.shape(r"(?<![A-Za-z]){search_name}(?![a-z])|{search_name}")
 _SHARE = grammar.shape(
     r"(?:{about_en}\s)?(?P<en>\d+(?:\.\d+)?)\s?%\s*(?:of\s{of_them})?\s*(?:{share_verb}\s)*{together}(?![a-z])"
@@ -225,18 +235,21 @@ def _read_daily_people(sentence: Sentence) -> None:
 
 
 def read_repeats(sentence: Sentence) -> None:
-    """The same training with other settings or on another fold: the plan is of one of them."""
-    told = list(_REPEATED.finditer(sentence.text))
-    folds = None if sentence.has("epochs") else _FOLDS.search(sentence.text)
-    counts = [_number(_first(one, "en", "zh")) for one in (*told[:1], *filter(None, (folds,)))]
-    if not counts or not (told or sentence.has("model")):
+    """The same work with other settings, once more or on another fold: the plan is of one of
+    them."""
+    searched = list(_SEARCHED.finditer(sentence.text))
+    told = [*_REPEATED.finditer(sentence.text), *(_SEARCH_COUNT.finditer(sentence.text) if searched else ())][:1]
+    factors = {_first(one, "noun", "noun_zh"): one for one in _FACTORS.finditer(sentence.text)}
+    tried = [one for noun, one in factors.items() if not told or _AGAIN.fullmatch(noun)]
+    redone = list(_REDONE.finditer(sentence.text))[:1]
+    folds = [] if sentence.has("epochs") else list(_FOLDS.finditer(sentence.text))
+    found = [*told, *tried, *redone, *folds[:1]]
+    if not found or not (told or tried or redone or sentence.has("model")):
         return
-    for one in sorted((*told[:1], *filter(None, (folds,))), key=lambda match: -match.start()):
-        sentence.note(*one.span())
-    for one in (*_FOLDS.finditer(sentence.text),) if folds else ():  # said again
-        sentence.note(*one.span())
-    for one in list(_SEARCHED.finditer(sentence.text)):
-        sentence.note(*one.span())
+    counts = [_number(_first(one, "en", "zh")) for one in found]
+    for start, end in sorted({one.span() for one in (*found, *factors.values(), *folds, *searched)}, reverse=True):
+        if BLANK not in sentence.text[start:end]:  # said again, or inside what was read
+            sentence.note(start, end)
     sentence.assumed.append(Message("workload.assumed_jobs", jobs=f"{math.prod(counts):,.0f}"))
 
 
@@ -327,6 +340,18 @@ def keep_in_flight(sentence: Sentence) -> Reading | None:
         return None
     sentence.assumed.append(Message("workload.assumed_in_flight"))
     return Reading("think", "0s", "")
+
+
+def pace_pictures(sentence: Sentence) -> None:
+    """People who have pictures drawn look at each before the next: so many a minute, unless they
+    are said to be there at once."""
+    told = next((reading for reading in sentence.readings if reading.option == "users"), None)
+    if told is None or sentence.has("rate") or sentence.has("latency") or not draws(sentence) or _AT_ONCE.search(told.words):
+        return
+    each = tables.coefficients("planning")["pictures_per_min"]
+    sentence.readings[sentence.readings.index(told)] = Reading("rate", f"{_number(told.value) * each:g}/min", told.words)
+    sentence.readings.append(Reading("latency", f"{60.0 / each:g}s", ""))
+    sentence.assumed.append(Message("workload.assumed_pictures", words=told.words, count=f"{each:g}"))
 
 
 def _read_slow_frames(sentence: Sentence) -> None:
