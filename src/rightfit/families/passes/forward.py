@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,9 @@ def read_inputs(workload: Workload, model: Model, work: ForwardWork, notes: Note
     unsaid = {name for name in taken if given[name] is None}
     _note_usual(model, work, unsaid, notes, seconds=seconds_of(workload))
     hears = "audio_length" in unsaid and work.modality == "audio" and seconds_of(workload) < float(usual()["audio_window_s"])
+    beams = float(usual()["audio_beams"]) if work.modality == "audio" and len(work.stages) > 1 else 1.0
+    if beams > 1.0:
+        notes.take("beams", beams, "audio_beams")
     height, _, width = (workload.image_size or "0").partition("x")
     return PassInput(
         model.name,
@@ -94,6 +98,7 @@ def read_inputs(workload: Workload, model: Model, work: ForwardWork, notes: Note
         frames=float(workload.frames or 0),
         steps=float(workload.denoise_steps or 0),
         audio_s=float(workload.audio_length_s or (seconds_of(workload) if hears else 0)),
+        beams=beams,
     )
 
 
@@ -371,7 +376,8 @@ def forward_space(
     usable = np.array([one.memory_bytes for one in machines]) * usual()["usable_memory"]
     weights = num_parameters(wish.model) * np.array([WEIGHT_BYTES.get(found[0].format, 2.0) for found in fleet.stacks])
     safe = safe_bytes(weights[:, None], memory[code], wish)
-    pass_s = np.where(safe <= usable[:, None], seconds[code], np.inf)
+    most = usual()["audio_batch"] if wish.modality == "audio" else math.inf
+    pass_s = np.where((safe <= usable[:, None]) & (most >= PASS_BATCHES), seconds[code], np.inf)
     needed = memory[code][:, 0]
     machine = np.arange(len(machines), dtype=np.intp)
     ones = np.ones(len(machines), dtype=np.intp)
