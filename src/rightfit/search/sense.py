@@ -6,7 +6,7 @@ resorts such as state in host RAM, what surely fits its memory, what surely keep
 budget, measured stacks before unmeasured ones, x86 before Arm, on demand before spot while it costs
 under $5, one server before several, what ends soon before what takes days, few cards before many,
 established sellers first, usual places first. Arm must save 15 % and $2 of a job to go before x86
-at all, an unusual region as much to go before a usual one, a server whose GPU would stand idle 30 %,
+at all, an unusual region as much to go before a usual one, a server whose GPU would be idle 30 %,
 and a GPU without measured runs 30 % and a day's work to go before one that has them (`counted`).
 Of work that is done many times these dollars are those of all of it (`repeated`).
 """

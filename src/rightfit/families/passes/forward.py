@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError, UnknownNameError
 from rightfit.estimation.forward import Arithmetic, Engine, ForwardCase, case_columns, pass_metric_values
-from rightfit.estimation.forward_models import forward_work
+from rightfit.estimation.forward_models import forward_work, rests
 from rightfit.estimation.pass_records import ForwardDevice, ForwardWork, PassInput, card_device, processor_device
 from rightfit.facts.networks import PassEngine, drawn_size, heard_seconds, pass_engines
 from rightfit.facts.records import Accelerator, DiffusionModel, OtherModel
@@ -108,6 +108,8 @@ def _note_usual(model: Model, work: ForwardWork, unsaid: set[str], notes: Notes,
             notes.take("request", seconds, "serve_audio_window")
         return
     height, width, frames = drawn_size(model)
+    if rests(model):
+        notes.take("offload", "expert", "resting_expert")
     if "image_size" in unsaid:
         notes.take("image_size", f"{height:.0f}x{width:.0f}", "image_size")
     if "frames" in unsaid:
@@ -374,7 +376,8 @@ def forward_space(
     seconds, memory = (timed or passes)([machines[row] for row in firsts], [fleet.stacks[row][0] for row in firsts], wish)
     code = np.array(codes, dtype=np.intp)
     usable = np.array([one.memory_bytes for one in machines]) * usual()["usable_memory"]
-    weights = num_parameters(wish.model) * np.array([WEIGHT_BYTES.get(found[0].format, 2.0) for found in fleet.stacks])
+    resting = wish.model.denoiser_params / 2.0 if isinstance(wish.model, DiffusionModel) and rests(wish.model) else 0.0
+    weights = (num_parameters(wish.model) - resting) * np.array([WEIGHT_BYTES.get(found[0].format, 2.0) for found in fleet.stacks])
     safe = safe_bytes(weights[:, None], memory[code], wish)
     most = usual()["audio_batch"] if wish.modality == "audio" else math.inf
     pass_s = np.where((safe <= usable[:, None]) & (most >= PASS_BATCHES), seconds[code], np.inf)
