@@ -313,3 +313,45 @@ def test_a_vague_amount_is_said(words: str, many: float) -> None:
     found = read(f"fine-tune Qwen2.5-7B on {words} samples")
     assert parse_data(found.wishes["data"]).samples == many
     assert words.split()[0] in found.assumed[0].text("en")
+
+
+#: Turns of short wishes, and what each must give beside its model.
+TURNS = {
+    "embed 20M passages (300 tokens avg) with bge-m3": {"input_tokens": "300", "data": "20M samples"},
+    "QLoRA of mistral nemo 12b, 25k pairs ~600 tok": {"seq_len": "600"},
+    "translate 3M descriptions en->de with a 7B, 150 words each": {"input_tokens": "200", "data": "3M samples"},
+    "ViT-B/16 on 2M images, 30 epochs, want under a day": {"deadline": "1 day"},
+    "serve mixtral 8x7b to 40 people, eu-based server only": {"residency": "eu"},
+    "host qwen2.5-14b for 30 users, us-based": {"country": "US"},
+    "serve llama 3.1 8b to 30 users, Frankfurt based server": {"region": "Frankfurt"},
+    "kmeans on 50M embeddings of 768 dim": {"data": "50Mrows x 768cols"},
+    "transcribe 20k calls (6 min avg) with whisper medium": {"data": "2000 hours"},
+    "给5万条客服录音（平均3分钟）转写，用whisper-large-v3": {"data": "2500 hours"},
+    "DPO训练Qwen2.5-7B，3万对，单卡80G": {"gpu": "80GB", "num_gpus": "1"},
+    "SDXL 5000 product images": {"task": "batch", "data": "5000 images"},
+    "SDXL lora 40 images": {"task": "finetune", "data": "40 images"},
+    "SimPO on gemma-2-9b-it, 40k pairs": {"method": "orpo"},
+    "RLOO with Qwen2.5-3B on 5k prompts": {"method": "grpo"},
+    "AlphaFold2 predictions for 2000 proteins": {"task": "batch"},
+    "全参数微调Qwen2.5-14B，1亿token，手上没有机器": {"data": "1亿token"},
+    "lora on gemma 2 9b w 3k examples, no gpu here": {"model": "gemma 2 9b", "data": "3k examples"},
+    "retrain xgboost on 5M rows x 300 columns every hour": {"data": "5Mrows x 300cols"},
+    "TFT forecasting for 800 sensors, hourly data, 1 year": {"data": "7008000 samples"},
+    "nnU-Net 3d fullres on 300 CT scans": {"data": "300 images"},
+}
+
+
+@pytest.mark.parametrize("sentence", TURNS)
+def test_turns_of_short_wishes_are_read(sentence: str) -> None:
+    found = understand(sentence, today=FRIDAY)
+    assert not found.weighty
+    assert {name: found.wishes.get(name) for name in TURNS[sentence]} == TURNS[sentence]
+    assert TURNS[sentence].get("deadline") == found.wishes.get("deadline")
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["serve llama 3.1 8b for a berlin-based startup with 30 users", "we are a US-based company, serve llama 3.1 8b for 50 users"],
+)
+def test_where_somebody_is_based_is_no_place_of_the_server(sentence: str) -> None:
+    assert not {"region", "country", "residency"} & set(understand(sentence, today=FRIDAY).wishes)

@@ -365,7 +365,7 @@ def _diffusion(wish: PassInput, record: DiffusionModel) -> ForwardWork | None:
 
 def rests(record: DiffusionModel) -> bool:
     """Whether a denoiser is two experts, of which one works at each noise level while the other
-    waits in RAM, as its makers run it on one GPU of 80 GB (Wan-Video/Wan2.2 README: offload_model)."""
+    waits in RAM, as its makers run it on one GPU (Wan-Video/Wan2.2 README: offload_model)."""
     return bool(_EXPERTS.search(record.denoiser_arch))
 
 

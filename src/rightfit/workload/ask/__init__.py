@@ -80,7 +80,7 @@ from rightfit.workload.ask.numbers import read_ranges, spoken
 from rightfit.workload.ask.pasted import read_checkpointing, read_errors
 from rightfit.workload.ask.posts import compare_cards, give_up_own, is_hearsay, read_post, settle_card_clouds, settle_post, statements
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
-from rightfit.workload.ask.series import read_series, read_vector_rows, settle_vector_rows
+from rightfit.workload.ask.series import read_series, read_vector_rows, read_vector_table, settle_vector_rows
 from rightfit.workload.ask.steps import read_accumulation, read_image_repeats, read_steps, settle_accumulation, settle_steps
 from rightfit.workload.ask.told import (
     is_paid_now,
@@ -114,8 +114,10 @@ def _in_parts(text: str) -> str:
 
 _KIND_BEHIND = grammar.shape(r"(?<=(?-i:[A-Z0-9]))-{kind_behind}(?![A-Za-z])")
 """Behind a name, of which it tells that something near it will do: "a DLRM-style recommender"."""
-_JOINED = re.compile(r"(?<=[A-Za-z]{3})\+(?=[A-Z][a-z])")
-"""Between two names: "ComfyUI+Flux dev"."""
+_JOINED = re.compile(r"(?<=[A-Za-z]{3})\+(?=[A-Z][a-z])|(?:(?<=[A-Za-z]\d)|(?<=\d[Bb]))\+(?=[A-Za-z]{2})")
+"""Between two names: "ComfyUI+Flux dev", "bge-m3+Qwen3-14B"."""
+_CARD_OF = re.compile(r"(单|[一二两三四六八]|\d{1,2})\s?张?卡\s*(\d{2,3})\s?GB?(?![A-Za-z])(?!\s*(?:内存|数据|文本|语料))")
+"""Cards and the memory of each, which a name of none says: 单卡80G."""
 _ASKED_BY_NOT = re.compile(r"(?<=[一-鿿A-Za-z0-9])(?<![也都就才还要是更])[不没](?=\s*(?:[,，。?？!！;；]|$))")
 """A denial that ends a Chinese clause asks, 顶得住不, 能微调7B不: it denies nothing."""
 _TAG = re.compile(r"(?<![\w/:])([A-Za-z][A-Za-z0-9.-]*):(?=\d+(?:\.\d+)?b(?![A-Za-z0-9]))", re.IGNORECASE)
@@ -124,10 +126,17 @@ _DISTILLED = re.compile(r"(?<=[A-Za-z0-9])\s*的?蒸馏(?:版|模型)?\s*(?=(?:[
 """Between the name of a model and the size of what was distilled from it: R1 蒸馏 32B."""
 
 
+_TOKENS_SHORT = re.compile(r"(?<=[\dkKmMbB])\s?toks?(?![\w/])(?!\s*(?:/|per\s+s))")
+"""Tokens as people write them short: "~600 tok"."""
+_ARROW = re.compile(r"(?<=[A-Za-z0-9])\s*(?:->|=>|→)\s*(?=[A-Za-z])")
+"""From one language or format to another: "en->de"."""
+
+
 def _spelled_out(text: str) -> str:
     """The text with what people write short as the readers know it."""
+    text = _TOKENS_SHORT.sub(" tokens", _ARROW.sub(" to ", text))
     text = _DISTILLED.sub(" distill ", _TAG.sub(r"\1-", _ASKED_BY_NOT.sub("吗", text)))
-    return _JOINED.sub(" + ", _KIND_BEHIND.sub(" ", text))
+    return _CARD_OF.sub(r"\1张\2GB卡", _JOINED.sub(" + ", _KIND_BEHIND.sub(" ", text)))
 
 
 _SETTING_END = re.compile(r"(=[^\s;]+)\s+(?=[A-Za-z_][\w.-]*=\S)|(--[A-Za-z][\w-]*(?:[= ][^\s-]\S*)?)\s+(?=--[A-Za-z])")
@@ -152,7 +161,6 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     if (kept := read_typed(text)) is not None:
         told = tuple(Reading(option, value, where.rpartition(": ")[2]) for option, value, where in kept.told)
         return Understood(plain, told, (), (), tuple(key for key, _ in kept.unused))
-    _refuse_unplanned(plain)
     return _read_whole(text, plain, today or datetime.date.today())
 
 
@@ -165,6 +173,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     sentence.assumed += assumed
     read_errors(sentence)
     read_post(sentence)
+    _read_near_methods(sentence)
     read_day_tokens(sentence)
     read_prices(sentence)
     read_later(sentence)
@@ -179,8 +188,9 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     for match in list(grammar.NOTHING_ASKED.finditer(sentence.text)):
         if not any(start <= match.start() < end for start, end in periods):
             sentence.blank(*match.span())
-    for match in list(grammar.VECTORS.finditer(sentence.text)):
-        sentence.ask(*match.span())
+    if not read_vector_table(sentence):
+        for match in list(grammar.VECTORS.finditer(sentence.text)):
+            sentence.ask(*match.span())
     for pattern in (grammar.SOLID, grammar.HYPERPARAMETER):
         for match in list(pattern.finditer(sentence.text)):
             sentence.note(*match.span())
@@ -323,13 +333,14 @@ _LIMIT_AHEAD = grammar.shape(r"(?:{deadline_head}|(?<![a-z]){limit_head}|=|:)\s*
 """What makes of "3D" days."""
 
 
-def _refuse_unplanned(text: str) -> None:
-    """Methods that no plan knows are refused: without their word the sentence
-    would be another wish."""
-    for name, pattern in grammar.UNPLANNED.items():
-        match = pattern.search(text)
-        if match and not grammar.NEGATED.search(text[: match.start()]):
-            raise InputError(Message("workload.unplanned_method", word=match[0], method=name), field="ask")
+def _read_near_methods(sentence: Sentence) -> None:
+    """Methods that no plan knows are planned as the nearest that one does, aloud: without their
+    word the sentence would be another wish."""
+    for near, pattern in grammar.UNPLANNED.items():
+        match = pattern.search(sentence.text)
+        if match and not sentence.has("method") and not grammar.NEGATED.search(sentence.text[: match.start()]):
+            sentence.assumed.append(Message("workload.assumed_near_method", word=match[0], method=near.upper()))
+            sentence.take(*match.span(), "method", near)
 
 
 # ---- Quantities.
@@ -387,7 +398,9 @@ def _stated(sentence: Sentence, task: str) -> Iterator[str]:
                 return
 
 
-_TOKENS_ALONE = grammar.shape(r"(?<=[,;(，；（])\s*(?:{at_most}\s*)?(?P<number>\d{1,5}k?)\s?tokens?(?=\s*(?:[,;.)，；。）]|$))")
+_TOKENS_ALONE = grammar.shape(
+    r"(?:(?<=[,;(，；（])\s*(?:{at_most}\s*)?|(?<=[\w␟])\s+(?:{about})+\s?)(?P<number>\d{1,5}k?)\s?tokens?(?=\s*(?:[,;.)，；。）]|$))"
+)
 _FEW_TOKENS = re.compile(r"(?P<number>\d{1,5}k?) tokens?")
 #: Tokens that each of many samples has at least, where some are told of all of them.
 _FEWEST_EACH = 20.0

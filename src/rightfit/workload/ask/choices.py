@@ -375,6 +375,8 @@ def _task(sentence: Sentence, text: str) -> str:
     if sentence.has("model") and not sentence.has("data") and grammar.RUNNING.search(text):
         model = next(reading.value for reading in sentence.readings if reading.option == "model")
         return "train" if classical_model(model) is not None else "serve"  # trees run as jobs, where no requests are told
+    if sentence.has("data") and draws(sentence) and _many_images(sentence):  # more than anybody teaches it
+        return "batch"
     if sentence.has("model") and not sentence.has("data") and grammar.SPEED_TALK.search(sentence.whole):
         return "serve"
     return ""
@@ -384,6 +386,11 @@ def _turns_sound(sentence: Sentence) -> bool:
     """Whether hours of sound are there, and a model that turns sound into text."""
     told = next((reading.value for reading in sentence.readings if reading.option == "data"), "")
     return bool(grammar.TURNS_SOUND.search(sentence.whole)) and parse_data(told).unit == "hours"
+
+
+def _many_images(sentence: Sentence) -> bool:
+    told = parse_data(next(reading.value for reading in sentence.readings if reading.option == "data"))
+    return told.unit == "images" and (told.samples or 0.0) > tables.coefficients("planning")["taught_images"]
 
 
 _FEW_BITS = ("nf4", "int4")

@@ -93,13 +93,13 @@ _PER_CLASS = grammar.shape(
 _CLASSES = grammar.shape(r"(?P<en>{digits})\s*(?:[a-z]+\s)?{class_name}(?![a-z])|(?<!每)(?P<zh>{digits}|{han})\s*{class_zh}")
 _RECORDINGS = grammar.shape(
     r"(?P<count>{amount})\s(?:(?!{long_unit}\s|{at_once_en}\s|{in_flight_no}\s)[a-z-]+\s){0,2}?(?:(?P<thing>{recorded})|(?:audio\s|sound\s|video\s)?{recording})(?![a-z]|\s{written_of}|\s*{at_once_after}|\s*{each_period}\s*{period}(?![a-z]))"
-    r"(?:(?P<of>\s{lasting})?[\s,]+(?:each\s|about\s|around\s|averaging\s|roughly\s|on average\s|of\s|~\s?)*(?P<each>{long_time}|{sound_time})(?P<apiece>(?:\s?{apiece_average})+)?)?"
-    r"|(?<!同时)(?<!\d)(?P<zh>{amount})\s*(?:(?P<zh_thing>{recorded_zh})|{measure_zh}{recording_zh}?)(?!\s*{at_once_zh})(?:[,，]?\s*(?:平均)?每{measure_zh}(?:[一-鿿]{0,3}?){average_zh}*\s*(?P<zh_each>{long_time}|{sound_time}))?"
+    r"(?:(?P<of>\s{lasting})?[\s,(]+(?:each\s|about\s|around\s|averaging\s|roughly\s|on average\s|of\s|~\s?)*(?P<each>{long_time}|{sound_time})(?P<apiece>(?:\s?{apiece_average})+)?)?"
+    r"|(?<!同时)(?<!\d)(?P<zh>{amount})\s*(?:(?P<zh_thing>{recorded_zh})|{measure_zh}(?:[一-鿿]{0,4}?{recording_zh})?)(?!\s*{at_once_zh})(?:[,，]?\s*(?:平均)?每{measure_zh}(?:[一-鿿]{0,3}?){average_zh}*\s*(?P<zh_each>{long_time}|{sound_time})|\s*[(（]\s*(?:平均|{average_zh}|{about_zh})+\s*(?P<zh_bracket>{long_time}|{sound_time})[)）]?)?"
 )
 _LONG_SOUND = grammar.shape(
     r"(?P<time>{amount}\s?{sound_long})\sof\s(?:[a-z-]+\s){0,2}?{sound}(?![a-z])|(?P<zh>{amount}\s*{sound_long_zh})的?[一-鿿]{0,3}?{sound_zh}"
     r"|(?<![A-Za-z]){this_one}\s(?P<ahead>{amount}[\s-]?{long_unit})[\s-](?:long\s)?(?:[a-z]+\s)?(?:{sound}|{sound_file})(?:\s(?:{sound_file}|{recorded_as}))?(?![A-Za-z0-9])"
-    r"|(?<!\d\s)(?<!\d)(?:{sound}|{sound_file})(?:\s{recorded_as})?\s?(?:\(\s?|{lasting}\s|of\s|with\sa\s{length_word}\sof\s|that\sis\s|which\sis\s|,\s)(?P<behind>{long_time})(?:\slong)?\)?(?:,?\s(?:\(\s?)?{size}\)?)?(?![A-Za-z0-9])"
+    r"|(?<!\d\s)(?<!\d[kKmM]\s)(?<!\d)(?:{sound}|{sound_file})(?:\s{recorded_as})?\s?(?:\(\s?|{lasting}\s|of\s|with\sa\s{length_word}\sof\s|that\sis\s|which\sis\s|,\s)(?P<behind>{long_time})(?:\slong)?\)?(?:,?\s(?:\(\s?)?{size}\)?)?(?![A-Za-z0-9])"
     r"|(?<!每)(?<!每[段条个份通])(?:{sound_zh}|{sound_file})(?:文件)?\s*[,，]?\s*(?:时?长|共|有|是|约|大概)*\s*(?P<behind_zh>{amount}\s*{minute_hour_zh}(?:\s*{amount}\s*分钟?)?)(?!\s*{within_after_zh})(?:[,，]\s*{size})?"
 )
 _PER_TIME = grammar.shape(
@@ -491,9 +491,9 @@ def _read_recordings(sentence: Sentence) -> None:
         return
     limits = [limit.span() for limit in grammar.LIMITED.finditer(sentence.text)]
     for found in _RECORDINGS.finditer(sentence.text):
-        each, thing = _first(found, "each", "zh_each"), _first(found, "thing", "zh_thing")
+        each, thing = _first(found, "each", "zh_each", "zh_bracket"), _first(found, "thing", "zh_thing")
         end = found.end()
-        if each and not (found["zh_each"] or found["of"] or found["apiece"]):
+        if each and not (found["zh_each"] or found["zh_bracket"] or found["of"] or found["apiece"]):
             each, end = "", found.start("each")  # a time of its own: "300 lectures, 2 days"
         others = [one for one in grammar.HOURS.finditer(sentence.text) if not any(a <= one.start() < b for a, b in limits)]
         if not each and (not thing or any(not found.start() <= one.start() < end for one in others) or sentence.has("audio_length")):
@@ -642,6 +642,8 @@ def settle_per_time(sentence: Sentence, task: str) -> None:
     if task == "serve" and term and _SERVICE_TERM.search(term.words) and not sets_up(term.words):
         sentence.readings.remove(term)
         sentence.noted.append(term.words)
+        months = parse_duration(term.value) / SECONDS_PER_MONTH
+        sentence.assumed.append(Message("workload.assumed_term", words=term.words, months=f"{months:.6g}"))
         _spread_budget(sentence, term)
     if sentence.per_time is None:
         return

@@ -224,6 +224,8 @@ ENGLISH_NUMBERS = {word.word: word.meaning for word in tables.words(TABLE, "engl
 NUMBER_WORDS = Expression(rf"(?<![\w-])({'|'.join(sorted(ENGLISH_NUMBERS, key=len, reverse=True))})(?![\w-])", ignore_case=True)
 HYPHENED_NUMBER = shape(rf"(?<![\w-])({'|'.join(sorted(ENGLISH_NUMBERS, key=len, reverse=True))})-({{hyphened_unit}})(?![\w])")
 HALF_SECOND = Expression(r"(?<![A-Za-z])half a second(?![a-z])|半秒钟?", ignore_case=True)
+A_WHILE = shape(r"(?<![A-Za-z])({second_limit}\s)an?\s(?={whole_time}(?![a-z]))")
+"""A day or another whole time as a limit: "under a day"."""
 A_SECOND = shape(r"(?<![A-Za-z])({second_limit}\s)an?\s(?=second(?![a-z]))second")
 """A second as a limit: "under a second"."""
 KIND_OF_CARDS = shape(r"(?<![\w.,])(\d{1,3}|{english_number})\s(?:{card_condition}\s)+(?={card_maker}?[A-Za-z]?\d{2,4})")
