@@ -114,7 +114,7 @@ def _in_parts(text: str) -> str:
 
 _KIND_BEHIND = grammar.shape(r"(?<=(?-i:[A-Z0-9]))-{kind_behind}(?![A-Za-z])")
 """Behind a name, of which it tells that something near it will do: "a DLRM-style recommender"."""
-_JOINED = re.compile(r"(?<=[A-Za-z]{3})\+(?=[A-Z][a-z])|(?:(?<=[A-Za-z]\d)|(?<=\d[Bb]))\+(?=[A-Za-z]{2})")
+_JOINED = re.compile(r"(?<=[A-Za-z]{3})\+(?=[A-Z][A-Za-z])|(?:(?<=[A-Za-z]\d)|(?<=\d[Bb]))\+(?=[A-Za-z]{2})")
 """Between two names: "ComfyUI+Flux dev", "bge-m3+Qwen3-14B"."""
 _CARD_OF = re.compile(r"(单|[一二两三四六八]|\d{1,2})\s?张?卡\s*(\d{2,3})\s?GB?(?![A-Za-z])(?!\s*(?:内存|数据|文本|语料))")
 """Cards and the memory of each, which a name of none says: 单卡80G."""

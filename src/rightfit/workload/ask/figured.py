@@ -50,7 +50,7 @@ _FACTORS = grammar.shape(
 """Each of these is tried with each of the others."""
 _AGAIN = grammar.shape("{repeated_again}|{repeated_again_zh}")
 _REDONE = grammar.shape(
-    r"(?<![a-z]){redone}\s(?:(?!{number}\s)[a-z]+\s){0,3}?(?P<en>{amount})\s?(?:x|{times_counted})(?![a-z])|{redone_zh}\s*(?P<zh>{amount})\s*{times_counted_zh}"
+    r"(?<![a-z])(?P<head>{redone})\s(?:(?!{number}\s)[^\s,;]+\s){0,4}?(?P<en>{amount})\s?(?:x|{times_counted})(?![a-z])|(?P<head_zh>{redone_zh})\s*(?P<zh>{amount})\s*{times_counted_zh}"
 )
 _SEARCH_COUNT = grammar.shape(r"(?P<en>{amount})\s(?:[a-z]+\s)?{searched_count}(?![a-z])|(?P<zh>{amount})\s*{searched_count_zh}")
 _SEARCHED = grammar.shape(r"(?<![A-Za-z]){search_name}(?![a-z])|{search_name}")
@@ -247,10 +247,17 @@ def read_repeats(sentence: Sentence) -> None:
     if not found or not (told or tried or redone or sentence.has("model")):
         return
     counts = [_number(_first(one, "en", "zh")) for one in found]
-    for start, end in sorted({one.span() for one in (*found, *factors.values(), *folds, *searched)}, reverse=True):
+    others = {one.span() for one in (*told, *factors.values(), *folds, *searched)}
+    parts = {span for one in redone for span in ((one.start(), one.end("head" if one["head"] else "head_zh")), _count_span(one))}
+    for start, end in sorted(others | parts, reverse=True):
         if BLANK not in sentence.text[start:end]:  # said again, or inside what was read
             sentence.note(start, end)
     sentence.assumed.append(Message("workload.assumed_jobs", jobs=f"{math.prod(counts):,.0f}"))
+
+
+def _count_span(found: re.Match[str]) -> tuple[int, int]:
+    """Where a number of times stands, to its end."""
+    return found.start("en" if found["en"] else "zh"), found.end()
 
 
 _OF_ONE = grammar.shape(r"\s?{apiece_average}(?![a-z])|\s?{own_each_zh}")
