@@ -116,7 +116,7 @@ _KIND_BEHIND = grammar.shape(r"(?<=(?-i:[A-Z0-9]))-{kind_behind}(?![A-Za-z])")
 """Behind a name, of which it tells that something near it will do: "a DLRM-style recommender"."""
 _JOINED = re.compile(r"(?<=[A-Za-z]{3})\+(?=[A-Z][A-Za-z])|(?:(?<=[A-Za-z]\d)|(?<=\d[Bb]))\+(?=[A-Za-z]{2})")
 """Between two names: "ComfyUI+Flux dev", "bge-m3+Qwen3-14B"."""
-_CARD_OF = re.compile(r"(单|[一二两三四六八]|\d{1,2})\s?张?卡\s*(\d{2,3})\s?GB?(?![A-Za-z])(?!\s*(?:内存|数据|文本|语料))")
+_CARD_OF = grammar.shape(r"(单|[一二两三四六八]|\d{1,2})\s?张?卡\s*(\d{2,3})\s?GB?(?![A-Za-z])(?!\s*{no_card_memory})")
 """Cards and the memory of each, which a name of none says: 单卡80G."""
 _ASKED_BY_NOT = re.compile(r"(?<=[一-鿿A-Za-z0-9])(?<![也都就才还要是更])[不没](?=\s*(?:[,，。?？!！;；]|$))")
 """A denial that ends a Chinese clause asks, 顶得住不, 能微调7B不: it denies nothing."""

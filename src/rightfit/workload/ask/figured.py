@@ -650,7 +650,7 @@ def settle_per_time(sentence: Sentence, task: str) -> None:
         sentence.readings.remove(term)
         sentence.noted.append(term.words)
         months = parse_duration(term.value) / SECONDS_PER_MONTH
-        sentence.assumed.append(Message("workload.assumed_term", words=term.words, months=f"{months:.6g}"))
+        sentence.assumed.append(Message("workload.assumed_term", words=term.words, months=f"{months:.3g}"))
         _spread_budget(sentence, term)
     if sentence.per_time is None:
         return

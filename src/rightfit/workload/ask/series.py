@@ -60,7 +60,7 @@ def settle_vector_rows(sentence: Sentence) -> None:
 
 _VECTOR_TABLE = grammar.shape(
     r"(?<![\w.,-])(?P<rows>{amount})\s(?:[a-z]+\s)?(?P<width>\d{2,5})[\s-]?{vector_width}\s?(?:[a-z]+\s)?{vector_name}(?![a-z])"
-    r"|(?<![\w.,-])(?P<many>{amount})\s(?:[a-z]+\s)?{vector_name}\s?(?:(?:of|with|x|at)\s)?\(?(?P<of>\d{2,5})[\s-]?{vector_width}\)?(?![a-z])"
+    r"|(?<![\w.,-])(?P<many>{amount})\s(?:[a-z]+\s)?{vector_name}\s*(?:{vector_joint}\s*)*\(?(?P<of>\d{2,5})[\s-]?{vector_width}\)?(?![a-z])"
     r"|(?P<zh>{amount})\s*[个条]?\s*(?P<wide>\d{2,5})\s*维(?:的)?{vector_name}"
 )
 
