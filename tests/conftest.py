@@ -53,8 +53,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_finish() -> None:
     """What was collected stays to the end: no search for garbage need go over it."""
     os.environ.pop("RIGHTFIT_TEST_COLLECTING", None)
-    gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000, 20, 20)  # trees of the source and tables of plans are looked through seldom
     gc.enable()
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from source import nodes_of
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
@@ -43,25 +44,15 @@ def modules(root: Path) -> dict[str, Path]:
     return {name.removesuffix(".__init__"): path for name, path in named.items()}
 
 
-def imported(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Every import: in functions too, and those that only a type checker reads, since who reads the
-    code must follow them as well. Only statements hold statements."""
-    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
-        for node in getattr(tree, block, ()):
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                yield node
-            elif isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
-                yield from imported(node)
-
-
 @functools.cache
 def graph(root: Path) -> dict[str, set[str]]:
-    """Module -> modules of ours that it imports."""
+    """Module -> modules of ours that it imports, in functions too and where only a type checker
+    reads them: who reads the code must follow them as well."""
     known = modules(root)
     out: dict[str, set[str]] = {}
     for name, path in known.items():
         found = set()
-        for node in imported(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.ImportFrom) and node.module:
                 found |= {full if (full := f"{node.module}.{alias.name}") in known else node.module for alias in node.names}
             elif isinstance(node, ast.Import):
@@ -103,22 +94,18 @@ def test_rooms_of_the_frame_name_no_family(room: str) -> None:
 
 
 @functools.cache
-def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
-    """Every node of a module: walking is what takes the time of these tests."""
-    return tuple(ast.walk(tree))
-
-
-@functools.cache
-def names_used(tree: ast.AST) -> set[str]:
+def names_used(path: Path) -> set[str]:
     """Every name and attribute that a module reads."""
-    return {node.id if isinstance(node, ast.Name) else node.attr for node in nodes(tree) if isinstance(node, ast.Name | ast.Attribute)}
+    return {node.id if isinstance(node, ast.Name) else node.attr for node in nodes_of(path) if isinstance(node, ast.Name | ast.Attribute)}
 
 
 @functools.cache
-def texts(tree: ast.AST) -> set[str]:
+def texts(path: Path) -> set[str]:
     """Every text of a module but docstrings, those of f-strings up to their first field."""
-    said = {id(node.value) for node in nodes(tree) if isinstance(node, ast.Expr)}
-    return {node.value for node in nodes(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said}
+    said = {id(node.value) for node in nodes_of(path) if isinstance(node, ast.Expr)}
+    return {
+        node.value for node in nodes_of(path) if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in said
+    }
 
 
 def room_of(module: str) -> str:
@@ -134,21 +121,21 @@ def heights() -> dict[str, int]:
 
 
 @functools.cache
-def own(root: Path) -> dict[str, ast.Module]:
+def own(root: Path) -> dict[str, Path]:
     """Every module that runs as a part of rightfit."""
-    return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in modules(root).items() if not name.startswith(CARRIED)}
+    return {name: path for name, path in modules(root).items() if not name.startswith(CARRIED)}
 
 
 def by_name(root: Path) -> list[str]:
     """Modules that import by name and are no registry, or give a registry's import
     what is not theirs."""
     faults = []
-    for name, tree in own(root).items():
-        source = modules(root)[name].read_text(encoding="utf-8")
-        if not any(word in source for word in BY_NAME) or not names_used(tree) & BY_NAME:
+    for name, path in own(root).items():
+        source = path.read_text(encoding="utf-8")
+        if not any(word in source for word in BY_NAME) or not names_used(path) & BY_NAME:
             continue
         prefix = REGISTRIES.get(name)
-        named = {text for text in texts(tree) if re.fullmatch(r"rightfit\.[a-z_.]*", text)}
+        named = {text for text in texts(path) if re.fullmatch(r"rightfit\.[a-z_.]*", text)}
         if prefix is None:
             faults.append(f"{name} imports by name")
         elif not all(text.startswith(prefix) for text in named):
@@ -159,8 +146,8 @@ def by_name(root: Path) -> list[str]:
 def upward(root: Path) -> list[str]:
     """Texts that are the name of a module in a room above, whoever imports it then."""
     stand, known, faults = heights(), {*modules(root), *modules(SOURCE)}, []
-    for name, tree in own(root).items():
-        for text in sorted(texts(tree)):
+    for name, path in own(root).items():
+        for text in sorted(texts(path)):
             named = text.partition(":")[0].rstrip(".")
             above = re.match(r"rightfit\.\w", text) and named in known and stand[room_of(named)] > stand[room_of(name)]
             faults += [f"{name} says {text}"] if above else []
@@ -179,8 +166,8 @@ def test_no_text_names_a_module_of_a_room_above() -> None:
 def test_no_module_changes_its_class() -> None:
     swapped = {
         name
-        for name, tree in own(SOURCE).items()
-        for node in nodes(tree)
+        for name, path in own(SOURCE).items()
+        for node in nodes_of(path)
         if isinstance(node, ast.Assign) and any(isinstance(at, ast.Attribute) and at.attr == "__class__" for at in node.targets)
     }
     assert swapped == set()

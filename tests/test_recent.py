@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 import copy
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from source import every_module, nodes_of
 
-from rightfit import recent
 from rightfit.recent import Recent, exact_key
 
 
@@ -127,10 +127,10 @@ KEYED = frozenset({"put", "ask", "exact_key", "key_of", "sha256", "blake2b"})
 NAMES = {"exports/job.py"}
 
 
-def printed_keys(text: str) -> list[int]:
+def printed_keys(nodes: Iterable[ast.AST]) -> list[int]:
     """Lines where something printed becomes a part of a key."""
     found = []
-    for call in ast.walk(ast.parse(text)):
+    for call in nodes:
         if isinstance(call, ast.Call) and getattr(call.func, "attr", getattr(call.func, "id", "")) in KEYED:
             for part in ast.walk(call):
                 shown = isinstance(part, ast.FormattedValue) and part.conversion == ord("r")
@@ -140,11 +140,6 @@ def printed_keys(text: str) -> list[int]:
 
 
 def test_no_key_is_made_of_what_an_object_prints() -> None:
-    source = Path(recent.__file__).parent
-    paths = {str(path.relative_to(source)): path for path in sorted(source.rglob("*.py"))}
-    assert [
-        f"{name}:{line}" for name, path in paths.items() if name not in NAMES for line in printed_keys(path.read_text(encoding="utf-8"))
-    ] == []
-    assert printed_keys(
-        "kept.put((repr(job)[:20_000], target), found)\nsha256(json.dumps(parts, default=str).encode())\nkept.put(f'{job!r}', 1)"
-    ) == [1, 2, 3]
+    assert [f"{name}:{line}" for name, path in every_module().items() if name not in NAMES for line in printed_keys(nodes_of(path))] == []
+    text = "kept.put((repr(job)[:20_000], target), found)\nsha256(json.dumps(parts, default=str).encode())\nkept.put(f'{job!r}', 1)"
+    assert printed_keys(ast.walk(ast.parse(text))) == [1, 2, 3]

@@ -9,16 +9,14 @@ import dataclasses
 import inspect
 import pickle
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from source import every_module, nodes_of
 
-import rightfit
 from rightfit import records
 
-SOURCE = Path(rightfit.__file__).parent
 ITEMS = ["a"]
 
 
@@ -181,10 +179,10 @@ def test_other_kinds_are_refused(options: dict[str, bool]) -> None:
 def test_frozen_classes_of_ours_are_records() -> None:
     """Each costs three times as much otherwise; what runs in other programs has nothing of ours."""
     plain = [
-        f"{path.relative_to(SOURCE)}: {node.name}"
-        for path in SOURCE.rglob("*.py")
+        f"{name}: {node.name}"
+        for name, path in every_module().items()
         if not {"agent", "scripts"} & set(path.parts)
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes_of(path)
         if isinstance(node, ast.ClassDef)
         for mark in node.decorator_list
         if ast.unparse(mark).startswith("dataclasses.dataclass(frozen=True, slots=True")

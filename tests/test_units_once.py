@@ -6,13 +6,12 @@ from __future__ import annotations
 import ast
 import textwrap
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from source import every_module, tree_of
 
 from rightfit import units
 
-SOURCE = Path(units.__file__).parent
 #: Constants of the size of a unit that are none, each with what it is instead.
 NO_UNITS = {
     "market/providers/base.py:_REFUSED_SKEW_S": "a limit on clocks that differ",
@@ -49,9 +48,9 @@ def unit_values() -> set[float]:
     return {value for value in found if value >= LEAST}
 
 
-def constants(text: str) -> Iterator[tuple[str, float]]:
+def constants(tree: ast.Module) -> Iterator[tuple[str, float]]:
     """Constants of a module that are plain numbers or arithmetic on them."""
-    for node in ast.parse(text).body:
+    for node in tree.body:
         if isinstance(node, ast.Assign):
             yield from _assigned(node.targets[0], node.value)
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
@@ -71,19 +70,19 @@ def _assigned(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, float]]:
 _ARITHMETIC = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
 
 
-def repeated(file: str, text: str) -> list[str]:
+def repeated(file: str, tree: ast.Module) -> list[str]:
     """Constants of a module that repeat a unit, as file:name."""
-    return [f"{file}:{name}" for name, value in constants(text) if value in unit_values()]
+    return [f"{file}:{name}" for name, value in constants(tree) if value in unit_values()]
 
 
 def test_units_are_said_once() -> None:
-    files = [path for path in sorted(SOURCE.rglob("*.py")) if path.name != "units.py"]
+    files = {name: path for name, path in every_module().items() if path.name != "units.py"}
     assert len(files) > 300
-    found = [name for path in files for name in repeated(path.relative_to(SOURCE).as_posix(), path.read_text(encoding="utf-8"))]
+    found = [repeating for name, path in files.items() for repeating in repeated(name, tree_of(path))]
     assert sorted(found) == sorted(NO_UNITS)
 
 
 @pytest.mark.parametrize("line", ["GBPS = 1e9 / 8", "_GIB: float = 1024**3", "MONTH_H, OTHER = 730.0, 1", "A_YEAR = 365 * 24"])
 def test_a_unit_said_again_is_found(line: str) -> None:
     name = line.split(maxsplit=1)[0].rstrip(",:")
-    assert repeated("one.py", textwrap.dedent(line)) == [f"one.py:{name}"]
+    assert repeated("one.py", ast.parse(textwrap.dedent(line))) == [f"one.py:{name}"]

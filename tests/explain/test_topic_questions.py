@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from rightfit.api import check
 from rightfit.explain.messages import topic
 from rightfit.explain.rule_lookup import verdict_of
 from rightfit.explain.topic_questions import topic_question
@@ -89,6 +90,40 @@ ASKED = {
     "network_needed": ("多机训练必须 100 Gbps 吗？我是两台 8 卡 A100 训 7B 全参", "Do I need 100 Gbps for multi-node training?"),
     "nvlink_for_serving": ("两张 4090 跑 70B 推理需要 NVLink 吗", "Do I need NVLink for 2x 4090 inference of a 70B Q4 model?"),
     "workers_by_cores": ("num_workers 设成 CPU 核数的一半行不行", "Should num_workers be half of the cores?"),
+    "out_of_memory_in_engine": ("vLLM一启动就爆显存，怎么调", "vLLM 0.6 runs out of memory at startup, which flags?"),
+    "out_of_memory_while_loading": ("加载模型的时候就显存不足，为什么", "CUDA out of memory while loading the model, why?"),
+    "out_of_memory_later": ("跑了 300 步突然 OOM，什么原因", "Why does it go OOM after 300 steps?"),
+    "out_of_memory_at_saving": ("保存检查点时爆显存怎么办", "Why is it out of memory when saving the model?"),
+    "out_of_memory_at_evaluation": ("验证的时候爆显存怎么办", "Why OOM during validation?"),
+    "out_of_memory_in_inference": ("推理长文本显存不够怎么办", "Inference with long prompts runs out of memory, what can I do?"),
+    "out_of_memory_again": ("上次能跑，这次显存不足，怎么回事", "Worked yesterday, out of memory today, why?"),
+    "out_of_memory_at_first": ("一开始就 OOM 怎么办", "Why OOM at the first step?"),
+    "quantized_speed": ("INT4 量化一定更快吗", "Does INT8 always speed up inference?"),
+    "eight_bit_floats_speed": ("H100 上 FP8 比 BF16 快一倍吗", "Is FP8 twice as fast on an H100?"),
+    "context_and_memory": ("上下文翻倍显存翻倍吗", "Does twice the context need twice the memory?"),
+    "lora_memory_share": ("LoRA 显存是全参的 10% 吗", "Does LoRA need 10% of the memory of full fine-tuning?"),
+    "sharding_share": ("8 卡 ZeRO-3 显存能降到 8 分之一、省 8 倍吗", "Does ZeRO-3 on 8 GPUs save 8 times the memory?"),
+    "flash_attention_gain": ("8K 上下文 FlashAttention 省显存吗", "Does FlashAttention save memory at 8k?"),
+    "tensor_parallel_speed": ("张量并行 2 路速度翻倍吗", "Does tensor parallel 2 double the speed?"),
+    "speculative_speed": ("投机解码一定更快吗", "Is speculative decoding always faster?"),
+    "resolution_and_memory": ("分辨率翻倍显存翻倍吗", "Does twice the resolution need double the memory?"),
+    "accumulation_same": ("梯度累积和大 batch 效果一样吗", "Is gradient accumulation the same as a large batch?"),
+    "larger_model_times": ("模型大一倍显存也要一倍吗，翻倍？", "Does a model twice as large need double the memory?"),
+    "max_model_len_high": ("max-model-len 设太大会怎样", "What happens if max-model-len is too high?"),
+    "engine_share_high": ("gpu_memory_utilization 设成 0.99 会怎样", "Is gpu-memory-utilization 0.98 safe?"),
+    "loss_is_nan": ("loss 变成 NaN 怎么办", "Why is my loss NaN in fp16?"),
+    "loss_stays": ("loss 不下降，是卡的问题吗", "My loss is not decreasing, is it the GPU?"),
+    "slower_on_several": ("多卡比单卡还慢，为什么", "Why is DDP on 2 GPUs no faster than one?"),
+    "first_token_late": ("首 token 要 10 秒，怎么优化", "Time to first token is 9 seconds, how can I reduce it?"),
+    "illegal_access": ("报 illegal memory access 怎么办", "CUDA error: device-side assert triggered, why?"),
+    "no_kernel_for_card": ("5090 报 no kernel image 怎么办", "Why no kernel image is available on a 5090?"),
+    "gpu_not_seen": ("容器里看不到 GPU 怎么办", "Why is torch.cuda.is_available() False?"),
+    "disk_is_full": ("训练时磁盘满了怎么办", "No space left on device, what can I do?"),
+    "no_stock": ("p4d 报 InsufficientInstanceCapacity 怎么办", "Why does it say out of capacity?"),
+    "quota_exceeded": ("GPU 配额不足怎么办", "VcpuLimitExceeded, what now?"),
+    "hangs_on_several": ("双卡训练卡住不动怎么办", "Why does vLLM with tensor-parallel-size 2 hang?"),
+    "output_is_garbage": ("模型输出乱码怎么办", "Why is the output gibberish?"),
+    "busy_and_slow_service": ("GPU 100% 但吞吐很低，为什么", "Throughput is low though the GPU is at 100%, why?"),
     "prefix_or_lora": ("Prefix-tuning 和 LoRA 哪个好", "Is prefix tuning better than LoRA?"),
 }
 
@@ -166,3 +201,65 @@ def test_no_price_is_written_into_a_topic() -> None:
         one["id"] for one in topic("topic_questions")["topics"] for lang in LANGS if re.search(r"[$¥]\s?\d|\d\s*(?:万)?[美]?元", one[lang])
     }
     assert written == set()
+
+
+@pytest.mark.parametrize(
+    ("said", "topic"),
+    [
+        ("OOM after 500 steps even though the first steps were fine. Why?", "out_of_memory_later"),
+        ("my finetune ran out of memory at step 1200", "out_of_memory_later"),
+        ("训练跑了3小时突然爆显存，什么原因", "out_of_memory_later"),
+        ("CUDA out of memory happens only when saving the checkpoint, why?", "out_of_memory_at_saving"),
+        ("保存checkpoint时OOM怎么办", "out_of_memory_at_saving"),
+        ("OOM during evaluation but training is fine", "out_of_memory_at_evaluation"),
+        ("为什么eval的时候会OOM", "out_of_memory_at_evaluation"),
+        ("vLLM一启动就CUDA out of memory，参数怎么调", "out_of_memory_in_engine"),
+        ("vLLM加载模型时显存不足", "out_of_memory_in_engine"),
+        ("sglang serving qwen2.5-32b on 4090 out of memory", "out_of_memory_in_engine"),
+        ("from_pretrained的时候显存不够", "out_of_memory_while_loading"),
+        ("推理长文本的时候显存不够怎么办", "out_of_memory_in_inference"),
+        ("昨天还好好的，今天一跑就显存不足", "out_of_memory_again"),
+        ("QLoRA 7B on T4 OOM at the first step, batch 4", "out_of_memory_at_first"),
+        ("two 4090s are slower than one for training", "slower_on_several"),
+        ("多卡训练比单卡还慢，为什么", "slower_on_several"),
+        ("vLLM throughput is low though GPU util is 100%", "busy_and_slow_service"),
+        ("训练到一半报CUDA error: an illegal memory access怎么办", "illegal_access"),
+        ("InsufficientInstanceCapacity when launching p4d", "no_stock"),
+        ("docker里看不到显卡怎么办", "gpu_not_seen"),
+        ("多卡训练卡住不动了", "hangs_on_several"),
+    ],
+)
+def test_a_symptom_has_the_causes_of_its_moment_asked_or_told(said: str, topic: str, catalog: Catalog) -> None:
+    (found,) = check([said], catalog=catalog)
+    assert found.facts.get("topic") == topic
+
+
+@pytest.mark.parametrize(
+    ("sentence", "topic", "claim"),
+    [
+        ("8张卡训练是不是就快8倍", "scaling", "wrong"),
+        ("Do two GPUs halve the training time?", "scaling", "wrong"),
+        ("量化成int8/int4速度一定更快吗", "quantized_speed", "wrong"),
+        ("Is a 4-bit model always 4x faster than fp16?", "quantized_speed", "wrong"),
+        ("fp8 on H100 twice as fast as bf16?", "eight_bit_floats_speed", "unknown"),
+        ("Does doubling the context length double the KV cache?", "context_and_memory", "right"),
+        ("上下文长度翻倍显存翻倍吗", "context_and_memory", "wrong"),
+        ("Does ZeRO-3 save 8 times memory on 8 GPUs?", "sharding_share", "wrong"),
+        ("Is it true that LoRA needs only 50% of the memory of full fine-tuning?", "lora_memory_share", "wrong"),
+        ("tp=2推理速度会翻倍吗", "tensor_parallel_speed", "wrong"),
+        ("投机解码一定更快吗", "speculative_speed", "unknown"),
+        ("图片分辨率翻倍显存翻倍吗", "resolution_and_memory", "wrong"),
+        ("Does FlashAttention reduce memory?", "flash_attention_gain", "right"),
+        ("14B模型参数翻倍，训练时间也翻倍吗", "larger_model_times", "right"),
+    ],
+)
+def test_a_rule_of_so_many_times_is_judged_by_its_quantity(sentence: str, topic: str, claim: str, catalog: Catalog) -> None:
+    (found,) = check([sentence], catalog=catalog)
+    assert (found.facts.get("topic"), found.claim) == (topic, claim)
+
+
+@pytest.mark.parametrize(("count", "shown"), [(2, "1.7 to 1.9"), (4, "3.4 to 3.9"), (8, "6.8 to 7.8"), (16, "14 to 16")])
+def test_so_many_gpus_are_told_for_their_number(count: int, shown: str, catalog: Catalog) -> None:
+    found = topic_question(f"Are {count} GPUs {count} times as fast as one?", catalog)
+    assert found is not None
+    assert shown in found.explanation_en

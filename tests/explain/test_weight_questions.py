@@ -79,3 +79,37 @@ def test_every_face_gets_it(market: Catalog) -> None:
     assert found is not None
     assert other is not None
     assert found.explanation_en == other.explanation_en
+
+
+@pytest.mark.parametrize(
+    ("sentence", "answer", "instead"),
+    [
+        ("Can one H100 run Llama 3.3 70B in FP8?", "just", True),
+        ("两张4090能跑Qwen2.5-72B的int4吗", "just", False),
+        ("两张A100 80G能跑Llama3-70B fp16吗", "just", True),
+        ("Is a 16GB T4 enough for Llama 3.1 8B in fp16?", "no", True),
+        ("一张A100 40G能跑Qwen2.5-72B int4吗", "no", False),
+        ("L20能跑Qwen3-32B的FP8吗", "yes", False),
+        ("Does Llama 3.1 405B fit on 8x H100 in FP8?", "yes", False),
+        ("can two 3090s run llama 70b in 4 bit?", "yes", False),
+        ("8张H20能跑满血R1吗", "yes", False),
+        ("gpt-oss-120b一张80G够吗", "yes", False),
+        ("R1蒸馏的32B一张4090跑得动吗", "depends", False),
+    ],
+)
+def test_a_format_that_is_told_is_judged_by_the_room_that_it_leaves(sentence: str, answer: str, instead: bool, market: Catalog) -> None:
+    found = weight_question(sentence, market)
+    assert found is not None
+    assert found.facts["answer"] == answer
+    assert ("it fits with room" in found.explanation_en) is instead
+    assert verdict_of(found, "zh") == {"just": "勉强能"}.get(answer, verdict_of(found, "zh"))
+    if answer in ("just", "no"):  # and how many GPUs would do
+        assert "With room in" in found.explanation_en
+        assert "要有余量" in found.explanation_zh
+
+
+def test_eight_bits_are_integers_on_a_card_without_kernels_for_floats(market: Catalog) -> None:
+    found = weight_question("4张T4能跑32B吗", market)
+    assert found is not None
+    assert "FP8" not in found.explanation_en
+    assert "INT8" in found.explanation_en

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightfit import facts
-from rightfit.errors import AmbiguousNameError, FileInputError, InputError, UnknownNameError
+from rightfit.errors import AmbiguousNameError, FileInputError, InputError, NetworkError, UnknownNameError
 from rightfit.facts import bundled, tables
 from rightfit.facts.records import TransformerArchitecture
+from rightfit.workload.ask import understand
 
 STEADY = settings(deadline=None, derandomize=True, max_examples=60)
 
@@ -234,6 +235,22 @@ def test_a_checkpoint_known_by_its_size_is_found_and_refused_in_one_line() -> No
             with pytest.raises(InputError, match="known by its size only") as caught:
                 facts.model(name, network=False)
             assert "\n" not in str(caught.value)
+
+
+def test_a_checkpoint_known_by_its_size_is_the_model_of_a_sentence() -> None:
+    """All but those of one everyday word ("Glyph"), which the owner must stand before."""
+    for row in tables.table("checkpoints_by_size")[::5]:
+        bare = tables.base_name(row["name"])
+        for sentence in (f"serve {row['name']} for 10 users", f"部署{bare if '-' in bare else row['name']}，10人用"):
+            assert bare in understand(sentence).wishes["model"], sentence
+
+
+def test_a_checkpoint_known_by_its_size_is_said_to_be_one_where_the_hub_is_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(InputError, match="known by its size only"):
+        facts.model("deepseek-ai/DeepSeek-OCR-2")
+    with pytest.raises(NetworkError):
+        facts.model("deepseek-ai/no-such-repository")
 
 
 def test_a_search_begins_with_what_a_plan_would_take() -> None:

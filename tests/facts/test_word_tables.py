@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from source import nodes_of
 
 from rightfit import facts
 from rightfit.errors import UnknownNameError
@@ -130,9 +131,8 @@ def alternations(text: str) -> Iterator[str]:
 
 def constants(path: Path) -> Iterator[tuple[int, str]]:
     """Strings of a module, without what documents it."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    documents = {id(node.value) for node in nodes_of(path) if isinstance(node, ast.Expr)}
+    for node in nodes_of(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents:
             yield node.lineno, node.value
 

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from babel.messages.pofile import read_po
+from source import every_module, nodes_of
 
 import rightfit
 from rightfit import errors
@@ -38,14 +39,9 @@ HAN = re.compile(r"[\u4e00-\u9fff]")
 
 
 @cache
-def modules() -> dict[str, ast.Module]:
-    return {path.relative_to(SOURCE).as_posix(): ast.parse(path.read_text("utf-8")) for path in sorted(SOURCE.rglob("*.py"))}
-
-
-@cache
 def calls() -> list[tuple[str, ast.Call, str]]:
     """(file and line, call, name of what is called) of the whole source."""
-    found = ((name, node) for name, tree in modules().items() for node in ast.walk(tree) if isinstance(node, ast.Call))
+    found = ((name, node) for name, path in every_module().items() for node in nodes_of(path) if isinstance(node, ast.Call))
     return [(f"{name}:{node.lineno}", node, getattr(node.func, "id", getattr(node.func, "attr", ""))) for name, node in found]
 
 
@@ -132,7 +128,7 @@ def test_every_kind_of_name_has_words() -> None:
 def error_names() -> set[str]:
     """Names of our errors, those of single modules with them."""
     known = {name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, RightfitError)}
-    classes = [node for tree in modules().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    classes = [node for path in every_module().values() for node in nodes_of(path) if isinstance(node, ast.ClassDef)]
     size = 0
     while size < len(known):
         size = len(known)

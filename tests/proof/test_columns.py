@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from loaded import load_module
+from source import nodes_of
 
 import rightfit
 from rightfit.errors import UnknownNameError
@@ -75,7 +76,7 @@ def test_every_column_that_an_engine_asks_for_is_documented() -> None:
     ]
     asked: set[str] = set()
     for path in readers:
-        for call in (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)):
+        for call in (node for node in nodes_of(path) if isinstance(node, ast.Call)):
             words = [arg.value for arg in call.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
             names = [arg.id for arg in call.args if isinstance(arg, ast.Name)]
             function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")

@@ -72,6 +72,7 @@ def wishes_of(sentence: str, given: Mapping[str, Any], view: View, *, ask_with: 
     """The wishes of a sentence, overruled by options that were given beside it. Says on standard
     error what was understood and what was not used. `ask_with`: the language model that reads it,
     URL#MODEL."""
+    from rightfit.explain.stories import told_first
     from rightfit.workload.ask import FROM_SCRATCH, understand
 
     if ask_with:
@@ -93,11 +94,14 @@ def wishes_of(sentence: str, given: Mapping[str, Any], view: View, *, ask_with: 
     parts = [
         f"{name} = {value}" + (f" ({quoted[name]!r})" if name in quoted and name not in chosen else "") for name, value in wishes.items()
     ]
-    note(label("status", "understood", view.lang, wishes="; ".join(parts) or "-"), view)
+    is_told = not view.is_machine and not ask_with and told_first(found)  # what was understood of a post leads its answer
+    if not is_told:
+        note(label("status", "understood", view.lang, wishes="; ".join(parts) or "-"), view)
     compared = {FROM_SCRATCH: "task", "workload.assumed_alternative": "model"}
-    if assumed := [one for one in found.assumed if compared.get(one.key) not in chosen]:
+    hidden = ("workload.assumed_told", "workload.assumed_without") if is_told else ()
+    if assumed := [one for one in found.assumed if compared.get(one.key) not in chosen and one.key not in hidden]:
         note(label("status", "assumed", view.lang, words="; ".join(one.text(view.lang) for one in assumed)), view)
-    if found.unused:
+    if found.unused and not is_told:
         note(label("status", "not_used", view.lang, words="; ".join(found.unused)), view)
     if is_library(wishes.get("model")):  # names no algorithm
         del wishes["model"]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
+from rightfit.explain.beside.figure_answers import lengths_in
+from rightfit.explain.kv_room import has_cache, kv_text
 from rightfit.explain.messages import topic
 from rightfit.messages import LANGS, Lang
 
@@ -19,8 +21,10 @@ if TYPE_CHECKING:
 
 #: Seconds between an answer and the next question, as `plan --users` takes them.
 _PAUSE_S = 30.0
-#: How often fewer users are tried.
-_TRIES = 4
+#: Tokens of the answer where a context is asked about.
+_ANSWER_TOKENS = 256
+#: How often another number of users is tried.
+_TRIES = 9
 
 
 def most_users(wishes: Mapping[str, Any], server: str, catalog: Catalog) -> tuple[int, Option] | None:
@@ -32,13 +36,18 @@ def most_users(wishes: Mapping[str, Any], server: str, catalog: Catalog) -> tupl
     held, users, best = _layout(alone).max_batch * _layout(alone).replicas, 1, alone
     latency = 2.0 * best.estimate["latency_s"].mid  # at full load an answer takes about twice as long
     tried = max(round(held * (latency + _PAUSE_S) / latency), 1)
+    refused = 0
     for _ in range(_TRIES):
-        if tried <= 1:
+        if tried <= users:
             break
-        if (found := _served(wishes, server, tried, catalog)) is not None:
-            users, best = tried, found
+        found = _served(wishes, server, tried, catalog)
+        if found is None:  # by halves, then once back between the two
+            refused, tried = tried, max(tried // 2, users)
+            continue
+        users, best = tried, found
+        if refused <= 1.3 * users:
             break
-        tried = round(0.75 * tried)
+        tried = round((users * refused) ** 0.5)
     return users, best
 
 
@@ -56,7 +65,7 @@ def _served(wishes: Mapping[str, Any], server: str, users: int, catalog: Catalog
         return None
 
 
-def capacity_fields(_: str, named: Mapping[str, Any], catalog: Catalog) -> dict[Lang, dict[str, str]] | None:
+def capacity_fields(sentence: str, named: Mapping[str, Any], catalog: Catalog) -> dict[Lang, dict[str, str]] | None:
     """What a topic tells of the cards and the model that a question names; None where no server has
     them or they serve nobody within the usual limits."""
     from rightfit.explain.fit_claims import server_with
@@ -65,9 +74,13 @@ def capacity_fields(_: str, named: Mapping[str, Any], catalog: Catalog) -> dict[
     row = server_with(catalog, names, count) if names else None
     if row is None:
         return None
-    servers = catalog.servers()
-    kept = {name: named[name] for name in ("model", "quantization", "input_tokens", "output_tokens", "framework") if name in named}
+    servers, lengths = catalog.servers(), lengths_in(sentence)
+    kept: dict[str, Any] = {
+        name: named[name] for name in ("model", "quantization", "input_tokens", "output_tokens", "framework") if name in named
+    }
     server = f"{servers.provider[row]}/{servers.instance_type[row]}"
+    if lengths:  # what is asked about is how many use so much: with room for the answer
+        kept["input_tokens"] = round(min(lengths)) - _ANSWER_TOKENS
     found, option = most_users({**kept, "task": "serve"}, server, catalog), ""
     if found is None and "quantization" not in kept:  # not one in 16 bits within the usual limits
         found, option = most_users({**kept, "task": "serve", "quantization": "awq"}, server, catalog), " --quantization awq"
@@ -80,7 +93,10 @@ def capacity_fields(_: str, named: Mapping[str, Any], catalog: Catalog) -> dict[
             "first_line": topic("topic_questions")["capacity"]["none_in_16"][lang] if option else "",
             "option": option,
             "users": f"{users:,}",
+            "prompt": f"{best.facts['input_tokens']:,.0f}",
+            "answer": f"{best.facts['output_tokens']:,.0f}",
             "held": f"{_layout(best).max_batch * _layout(best).replicas:,}",
+            "kv": kv_text(best, lang, lengths=lengths) if has_cache(best) else "",
             "cards": f"{count} x {best.accelerator.name}",
             "model": str(named["model"]),
             "format": _layout(best).weight_format,

@@ -20,6 +20,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
+from rightfit.explain.between_cards import stack_lines
 from rightfit.explain.claim_words import best_rate, cards_of
 from rightfit.explain.claims import feature_of, features_in
 from rightfit.explain.command_text import command_line
@@ -66,14 +67,14 @@ def card_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to a question about cards that it names; None of any other sentence."""
     if not is_question(sentence):
         return None
-    cards = _cards(_PLURAL.sub("", sentence), catalog)
+    cards = cards_in(_PLURAL.sub("", sentence), catalog)
     if not 1 <= len(cards) <= 2 or _names_job(sentence):
         return None
-    readers = (_modded, _able, _format, _worth) if len(cards) == 1 else (_replaced, _same, _value)
+    readers = (_modded, _able, _format, _worth) if len(cards) == 1 else (_replaced, _able_each, _same, _sizes_apart, _value)
     return next((found for reader in readers if (found := reader(sentence, cards, catalog)) is not None), None)
 
 
-def _cards(sentence: str, catalog: Catalog) -> list[Accelerator]:
+def cards_in(sentence: str, catalog: Catalog) -> list[Accelerator]:
     """The cards that a sentence names, each once, of several forms the usual one that is rented."""
     found = [usual_card(_forms(spoken, names), catalog) for spoken, names in _spoken(sentence) if not _words("memory").fullmatch(spoken)]
     return list({card.name: card for card in found}.values())
@@ -88,8 +89,15 @@ def _spoken(sentence: str) -> list[tuple[str, tuple[str, ...]]]:
         named = [one.strip() for one in str(understand(sentence).wishes.get("gpu", "")).split(",")]
     except RightfitError:
         return found
-    read = [(one, facts.match_accelerators(one)) for one in named if one and one.casefold() in sentence.casefold()]
+    read = [(one, facts.match_accelerators(one)) for one in named if one and _is_said(one, sentence)]
     return [one for one in read if one[1]] if len(read) > len(found) else found
+
+
+def _is_said(name: str, sentence: str) -> bool:
+    """Whether a card stands in a sentence, or its second memory does ("A100 40GB vs 80GB")."""
+    said = sentence.casefold()
+    series, _, size = name.casefold().rpartition(" ")
+    return name.casefold() in said or bool(series and _words("memory").fullmatch(size) and series in said and size in said)
 
 
 def _forms(spoken: str, names: Sequence[str]) -> Sequence[str]:
@@ -102,7 +110,8 @@ def _forms(spoken: str, names: Sequence[str]) -> Sequence[str]:
 def usual_card(names: Sequence[str], catalog: Catalog) -> Accelerator:
     """Of the forms of a card the one with links and most memory, of those that somebody rents."""
     records, rented = facts.accelerators(), _carried(catalog)
-    among = [name for name in names if rented[name]] or list(names)
+    if not (among := [name for name in names if rented[name]]):
+        return records[next((name for name in names if any(rented[label] for label in facts.labelled_as((name,)))), names[0])]
     return max((records[name] for name in among), key=lambda card: (card.form != "pcie", card.nvlink_bandwidth, card.memory_bytes))
 
 
@@ -148,7 +157,8 @@ def _able(sentence: str, cards: Sequence[Accelerator], catalog: Catalog) -> Chec
     (card,), words = cards, topic("card_questions")
     bare = functools.reduce(lambda text, one: text.replace(one[0], " "), cards_of(sentence), sentence)
     own = [name for name, pattern in words["features"].items() if expression(pattern).search(bare)]
-    if len(features := own or features_in(bare)) != 1 or _words("other").search(bare) or not _words("able").search(bare):
+    other = _words("joined").sub(" ", bare)  # "T4 or V100", which are both asked about
+    if len(features := own or features_in(bare)) != 1 or _words("other").search(other) or not _words("able").search(bare):
         return None
     (feature,) = features
     if feature == "rdma":
@@ -170,6 +180,17 @@ def _able(sentence: str, cards: Sequence[Accelerator], catalog: Catalog) -> Chec
         own_line = reason[lang] or _has_text(card, feature, lang, has=has)
         told[lang] = [own_line + ("。" if lang == "zh" else "."), said[lang].format(**fields) if said else ""]
     return _result(sentence, told, cards, "right" if has else "wrong", feature=feature)
+
+
+def _able_each(sentence: str, cards: Sequence[Accelerator], catalog: Catalog) -> CheckResult | None:
+    """The same of two cards, one after the other."""
+    both = [_able(sentence, (card,), catalog) for card in cards]
+    if None in both:
+        return None
+    found = [one for one in both if one is not None]
+    claims = {one.claim for one in found}
+    told: _Told = {lang: [one.explanation_zh if lang == "zh" else one.explanation_en for one in found] for lang in LANGS}
+    return _result(sentence, told, cards, claims.pop() if len(claims) == 1 else "unknown", feature=found[0].facts["feature"])
 
 
 def _has_text(card: Accelerator, feature: str, lang: Lang, *, has: bool) -> str:
@@ -387,9 +408,10 @@ def _replaced(sentence: str, cards: Sequence[Accelerator], catalog: Catalog) -> 
         gained = "fp8_gained" if one.fp8_flops and not other.fp8_flops else "fp8_lost" if other.fp8_flops and not one.fp8_flops else ""
         fp8 = _text(gained, lang) if gained else ""
         lines = [_text(f"replaces_serving_{serving}", lang, fp8=fp8, **fields), _text(f"replaces_training_{training}", lang, **fields)]
-        told[lang] = [*(reversed(lines) if about_training else lines), *new_cuda_lines(cards, lang)]
+        told[lang] = [*(reversed(lines) if about_training else lines), *stack_lines(cards, lang), *new_cuda_lines(cards, lang)]
         told[lang] += [*value_lines(cards, catalog, lang), *(card_line(card, catalog, lang) for card in cards)]
-    return _result(sentence, told, cards, "right" if good else "wrong" if bad else "unknown")
+    is_ported = one.vendor != other.vendor and bool(stack_lines([one], "en"))  # other software: no plain yes
+    return _result(sentence, told, cards, "wrong" if bad else "right" if good and not is_ported else "unknown")
 
 
 def _same(sentence: str, cards: Sequence[Accelerator], catalog: Catalog) -> CheckResult | None:
@@ -400,6 +422,16 @@ def _same(sentence: str, cards: Sequence[Accelerator], catalog: Catalog) -> Chec
     near = [abs(mine / theirs - 1.0) < _ALIKE if theirs else mine == theirs for mine, theirs in _decisive(one, other)]
     told = {lang: compared([card.name for card in cards], sentence, catalog, lang) for lang in LANGS}
     return _result(sentence, told, cards, "right" if all(near) else "wrong")
+
+
+def _sizes_apart(sentence: str, cards: Sequence[Accelerator], catalog: Catalog) -> CheckResult | None:
+    """Two memories of one card."""
+    one, other = cards
+    if one.name.split("-")[0] != other.name.split("-")[0] or one.name.startswith("RTX") or not _words("apart").search(sentence):
+        return None
+    told = {lang: compared([card.name for card in cards], sentence, catalog, lang) for lang in LANGS}
+    is_read = abs(one.memory_bandwidth / other.memory_bandwidth - 1.0) >= _ALIKE
+    return _result(sentence, told, cards, ("right" if is_read else "wrong") if _words("bandwidth").search(sentence) else None)
 
 
 def _decisive(one: Accelerator, other: Accelerator) -> list[tuple[float, float]]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from collections.abc import Mapping, Sequence
@@ -66,6 +67,18 @@ def told_terms(names: Sequence[str], query: str) -> CheckResult:
     texts = ["\n".join(term_text(name, lang) for name in names) for lang in LANGS]
     told = {"id": names[0], "ask": glossary()[names[0]]["ask"]}
     return CheckResult(query, "term", True, None, told, (), texts[0], texts[1])
+
+
+def as_nearest(told: CheckResult, query: str) -> CheckResult:
+    """What a word means as the nearest to a question that asks more than that; a symptom answers
+    it."""
+    from rightfit.explain.yes_or_no import is_open
+
+    if glossary()[str(told.facts["id"])].get("is_symptom") or defined_terms(query) or is_open(query):
+        return told
+    heads = topic("nearest")["texts"]["head"]
+    en, zh = f"{heads['en']}\n{told.explanation_en}", f"{heads['zh']}\n{told.explanation_zh}"
+    return dataclasses.replace(told, explanation_en=en, explanation_zh=zh)
 
 
 def terms_in(query: str) -> list[str]:

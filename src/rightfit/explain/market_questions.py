@@ -58,7 +58,7 @@ _text = functools.partial(topic_text, "market_questions")
 def market_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to a question about the market; None for any other sentence."""
     asked = {name for name in ("price", "list", "who", "has", "compare") if _pattern(name).search(sentence)}
-    for reader in (_own_or_rent, way_to_pay, _why_not, _spot_saving, _measured, _figures_of_card):
+    for reader in (_own_or_rent, way_to_pay, _why_dear, _why_not, _spot_saving, _measured, _figures_of_card):
         if (found := reader(sentence, catalog)) is not None:
             return found
     if "price" in asked and not _pattern("price").search(_pattern("amount").sub(" ", sentence)):
@@ -322,6 +322,44 @@ def _why_not(sentence: str, catalog: Catalog) -> CheckResult | None:
     return _result(sentence, spoken[0], told, {"card": card.name, "clouds": clouds})
 
 
+_CLAUSE_END = re.compile(r"[,，;；。?？]|\band\b")
+
+
+def _why_dear(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """Why a card costs more at one cloud, or is not to be had there: its price there against the
+    least, and what the difference buys. What is asked before it is answered for all clouds: the
+    one in the question why chooses none."""
+    asked = _pattern("why").search(sentence)
+    if asked is None or _job_free(sentence) is None or len(spoken := _cards_compared(sentence)) != 1:
+        return None
+    start = max((at.end() for at in _CLAUSE_END.finditer(sentence) if at.end() <= asked.start()), default=0)
+    before, behind = sentence[:start], sentence[start:]
+    is_dear, is_lacking = (bool(_pattern(name).search(behind)) for name in ("dear", "lacking"))
+    cards = facts.match_accelerators(spoken[0])
+    clouds = [one for one in str((_job_free(behind) or {}).get("cloud", "")).split(",") if one]
+    if not cards or not clouds or not (is_dear or is_lacking):
+        return None
+    names = list(dict.fromkeys(one for cloud in clouds for one in lookup.read_names("cloud", cloud)))
+    prices = dict(clouds_of(cards, catalog))
+    told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
+    for lang in LANGS:
+        if _pattern("price").search(before):
+            named = {**(_job_free(before) or {}), "gpu": spoken[0]}
+            told[lang] += _told(named, cards, {"price"}, _hours(before, named.get("deadline")), catalog, lang)
+        for cloud in names:
+            where, least = q.provider_text(cloud, lang), min(prices, key=lambda one: prices[one], default="")
+            if cloud not in prices:
+                told[lang].append(_elsewhere(spoken[0], where, cards, catalog, lang))
+            elif least:
+                fields = {"price": q.money_text(prices[cloud]), "least": q.money_text(prices[least]), "other": q.provider_text(least, lang)}
+                told[lang].append(_text("why_dear", lang, cloud=where, ratio=f"{prices[cloud] / prices[least]:.1f}", **fields))
+        if any(cloud not in prices for cloud in names) and says("setup", "geforce", facts.accelerator(spoken[0], typical=True).name):
+            told[lang].append(_text("why_geforce", lang))
+        elif any(cloud in prices for cloud in names):
+            told[lang].append(_text("why_reasons", lang))
+    return _result(sentence, spoken[0], told, {"card": spoken[0], "clouds": names})
+
+
 def hours_a_day(sentence: str) -> float:
     """The hours of each day that something is used, of a span the upper end; 0 where none are
     told."""
@@ -534,7 +572,8 @@ def _elsewhere(shown: str, place: str, cards: Sequence[str], catalog: Catalog, l
 def _offers(places: Mapping[str, str], cards: Sequence[str], catalog: Catalog) -> OfferTable:
     """Offers on demand and spot of servers with whole cards, each at its price for one card and
     hour, the cheapest first."""
-    found = lookup.prices("", gpu=",".join(cards), purchase=",".join(_WAYS), catalog=catalog, **dict[str, Any](places)).offers
+    shown = ",".join((*cards, *facts.labelled_as(tuple(cards))))
+    found = lookup.prices("", gpu=shown, purchase=",".join(_WAYS), catalog=catalog, **dict[str, Any](places)).offers
     count = found.servers.num_accelerators[found.server_index]
     found = found.take(np.flatnonzero((count >= 1) & np.isfinite(found.price_usd_per_h)))
     return found.take(np.argsort(_each(found), kind="stable"))
@@ -685,13 +724,15 @@ def _families(offers: OfferTable, cloud: str, lang: Lang) -> list[str]:
 def compared(spoken: Sequence[str], sentence: str, catalog: Catalog, lang: Lang) -> list[str]:
     """What was asked of two cards first (which is cheaper, how much faster one is), then each with
     what decides between them, and what fits."""
-    cards = [facts.accelerator(name, typical=True) for name in spoken]
+    from rightfit.explain.between_cards import stack_lines
+
+    cards = [_usual(name, catalog) for name in spoken]
     slow, *_, fast = sorted(cards, key=lambda card: (card.memory_bandwidth, card.bf16_flops))
     ratio = faster_text(fast, slow)[lang] + ("。" if lang == "zh" else ".")
     lines = [card_line(card, catalog, lang) for card in cards]
     prices = sorted((least[0], card.name) for card in cards if (least := _least(card.name, catalog)) is not None)
     is_price, is_speed = (bool(_pattern(name).search(sentence)) for name in ("cheaper", "faster"))
-    head = [ratio] if is_speed else []
+    head = [ratio] if is_speed else [_better_at(cards[0], cards[1], lang)] if len(cards) == 2 else []
     if is_price and not is_speed and len(prices) > 1:
         (price, better), (dearer, other) = prices[0], prices[1]
         head.append(_text("cheaper", lang, better=better, price=q.money_text(price), other=other, dearer=q.money_text(dearer)))
@@ -701,12 +742,38 @@ def compared(spoken: Sequence[str], sentence: str, catalog: Catalog, lang: Lang)
     return [
         *head,
         *lines,
-        *([] if is_speed else [ratio]),
+        *([] if is_speed or len(cards) == 2 else [ratio]),
         *money,
+        *stack_lines(cards, lang),
         *new_cuda_lines(cards, lang),
         room,
         f"`rightfit plan MODEL --gpu {shlex.quote(','.join(spoken))}`",
     ]
+
+
+def _usual(spoken: str, catalog: Catalog) -> Accelerator:
+    """The form of a card that is meant: the most usual, of those that somebody rents."""
+    from rightfit.explain.card_questions import usual_card
+
+    names = facts.match_accelerators(spoken)
+    return facts.accelerator(spoken, typical=True) if len(names) < 2 else usual_card(names, catalog)
+
+
+#: Figures up to so far apart are the same.
+_EQUAL = 1.05
+
+
+def _better_at(one: Accelerator, other: Accelerator, lang: Lang) -> str:
+    """Which of two cards generates tokens faster, and which trains and reads prompts faster."""
+    from rightfit.explain.claim_words import best_rate
+
+    read, compute = one.memory_bandwidth / other.memory_bandwidth, best_rate(one) / best_rate(other)
+    names = {name: (one if ratio >= 1.0 else other).name for name, ratio in (("reader", read), ("computer", compute))}
+    read, compute = max(read, 1.0 / read), max(compute, 1.0 / compute)
+    parts = ("read" if read > _EQUAL else "") + ("compute" if compute > _EQUAL else "")
+    both = "both" if parts == "readcompute" and len(set(names.values())) == 1 else "split" if parts == "readcompute" else parts or "same"
+    times = {"read": f"{read:.1f}", "compute": f"{compute:.1f}"}
+    return _text(f"better_{both}", lang, one=one.name, other=other.name, **names, **times)
 
 
 #: Releases of CUDA from here on are not in images of usual age.

@@ -49,11 +49,13 @@ _words = functools.partial(topic_words, "model_questions")
 _text = functools.partial(topic_text, "model_questions")
 
 
-def model_question(sentence: str, catalog: Catalog) -> CheckResult | None:
-    """The answer to such a question; None of any other sentence."""
+def model_question(sentence: str, catalog: Catalog, *, is_checked: bool = False) -> CheckResult | None:
+    """The answer to such a question; None of any other sentence. Where it `is_checked` rather than
+    planned, which card a model takes is answered by what holds it."""
     if not is_question(sentence) or _words("training").search(sentence):
         return None
     asked = [reader for name, reader in _READERS.items() if _words(name).search(sentence)]
+    asked += [_least] if is_checked and _words("which").search(sentence) else []
     if not asked:
         return None
     from rightfit.workload.ask import understand
@@ -78,6 +80,8 @@ def _sizes(wishes: Mapping[str, Any]) -> dict[str, float]:
     """Bytes of the weights in each format of the ladder that somebody has counted."""
     formats = ladder_of(str(wishes["model"]))
     each = {key: counted_weights({"model": wishes["model"], "quantization": bits}) for key, bits in _LADDER.items() if bits in formats}
+    if not each:  # published in a format of its own
+        each = {"told_bits": counted_weights({"model": wishes["model"], "quantization": formats[0]})}
     return {key: size for key, size in each.items() if size}
 
 
@@ -157,7 +161,11 @@ def _least(sentence: str, wishes: Mapping[str, Any], model: facts.TransformerArc
     """For each format the weights and the fewest GPUs of each usual memory that hold them."""
     from rightfit.estimation.serving_extras import sequence_cache_bytes
 
-    if not _words("hardware").search(sentence) or cards_of(sentence) or (_AMOUNTS | {"cloud"}) & set(wishes):
+    if (
+        not (_words("hardware").search(sentence) or _words("which").search(sentence))
+        or cards_of(sentence)
+        or (_AMOUNTS | {"cloud"}) & set(wishes)
+    ):
         return None
     if int(str(wishes.get("users") or 1)) > 1:
         return None
@@ -169,13 +177,17 @@ def _least(sentence: str, wishes: Mapping[str, Any], model: facts.TransformerArc
         return None
     smallest = min(held, key=lambda key: held[key][0][0] * held[key][0][1]["gb"])
     told: dict[Lang, list[str]] = {}
+    own = format_of(wishes).upper()
     for lang in LANGS:
         joined = "，或 " if lang == "zh" else " or "
         lines = {key: joined.join(_way(one, lang) for one in found) or _text("least_none", lang) for key, found in ways.items()}
-        head = _text("least_head", lang, model=str(wishes["model"]), way=_way(held[smallest][0], lang), bits=_text(smallest, lang))
+        head = _text(
+            "least_head", lang, model=str(wishes["model"]), way=_way(held[smallest][0], lang), bits=_text(smallest, lang, format=own)
+        )
         told[lang] = [head]
         told[lang] += [
-            _text("least_line", lang, bits=_text(key, lang), weights=q.memory_text(sizes[key]), ways=line) for key, line in lines.items()
+            _text("least_line", lang, bits=_text(key, lang, format=own), weights=q.memory_text(sizes[key]), ways=line)
+            for key, line in lines.items()
         ]
         if model.num_experts and model.params_active:
             each = {"total": f"{model.params_total / 1e9:.0f}", "active": f"{model.params_active / 1e9:.2g}"}

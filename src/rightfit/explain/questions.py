@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 from rightfit.errors import RightfitError
 from rightfit.explain.beside.questions import terms_told, without_questions
 from rightfit.explain.beside.settled import settle
+from rightfit.explain.between_cards import between_cards
 from rightfit.explain.card_questions import card_question
 from rightfit.explain.claim_words import NAMED_SERVER, cards_of
 from rightfit.explain.claims import as_fast_lookup, claim_lookup
+from rightfit.explain.data_questions import data_question
 from rightfit.explain.decisions import chart_lookup
 from rightfit.explain.fit_claims import LOAD
 from rightfit.explain.fit_questions import asked_to_fit, feature_question, fit_question, overflowing
-from rightfit.explain.glossary import defined_terms, glossary, term_lookup, terms_in, told_terms
+from rightfit.explain.glossary import as_nearest, defined_terms, glossary, term_lookup, terms_in, told_terms
 from rightfit.explain.market_questions import market_question, way_to_pay
 from rightfit.explain.model_questions import model_question
 from rightfit.explain.nearest import asks_something, general_lines, known_answer, nearest_answer
@@ -53,12 +55,15 @@ _AMOUNT_ASKED = re.compile(
 def question_lookup(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to a sentence that asks what a word means, or whether something holds of a card, a
     server, a cloud or a model; None for any other, wishes above all."""
+    from rightfit.workload.ask.open_points import is_story
     from rightfit.workload.ask.posts import is_post
 
     if asks_to_rent(sentence):
         return None
     if is_post(sentence) and (is_whole_wish(sentence) or _is_set_up(sentence)):  # its plan answers, and names in it are no questions
         return None
+    if is_post(sentence) and is_story(sentence):  # servers, cards and models that it names are part of what it tells
+        return with_general(asked_so(sentence) or topic_question(sentence, catalog))
     return with_general(_answered(sentence, catalog))
 
 
@@ -83,19 +88,46 @@ def asked_so(sentence: str) -> CheckResult | None:
 
 def asked_first(sentence: str, *, catalog: Catalog | None = None) -> CheckResult | None:
     """The answer to a question that is answered before anything in it is checked as a statement: it
-    stands in our table, or asks whether a server does a job."""
+    stands in our table, or asks whether a server does a job; and to what went wrong, which is told
+    rather than asked."""
     from rightfit.search.offers import open_priced
 
-    if not is_question(sentence):
-        return None
     market = catalog or open_priced()
+    if not is_question(sentence):
+        return topic_question(sentence, market)
+    return _parts_answered(sentence, market) or _first(sentence, market)
+
+
+def _first(sentence: str, market: Catalog) -> CheckResult | None:
     return (
         asked_so(sentence)
         or card_question(sentence, market)
-        or model_question(sentence, market)
+        or model_question(sentence, market, is_checked=True)
         or weight_question(sentence, market)
+        or between_cards(sentence, market)
+        or data_question(sentence, market)
         or able_question(sentence, market)
     )
+
+
+def _parts_answered(sentence: str, market: Catalog) -> CheckResult | None:
+    """The answers to two questions in one sentence, each from its own room; the second is about
+    what the first names, where it names nothing itself. None where one of them has no answer of
+    its own, or both have the same."""
+    parts = [part.strip() for part in _PARTS.split(sentence) if is_question(part) and len(part.strip()) > _SHORTEST]
+    if len(parts) != 2:
+        return None
+    first, second = parts
+    named = _wishes_of(first)
+    if {"model", "gpu"} & set(named) and not {"model", "gpu"} & set(_wishes_of(second)):
+        count = f"{named['num_gpus']} x " if "num_gpus" in named else ""
+        subject = f"{named.get('model', '')} {count}{named.get('gpu', '')}".strip()
+        second = f"{second} {subject}" if second.isascii() else f"{subject} {second}"
+    one, other = (topic_question(part, market) or _first(part, market) for part in (first, second))
+    if one is None or other is None or one.facts == other.facts:
+        return None
+    en, zh = f"{one.explanation_en}\n{other.explanation_en}", f"{one.explanation_zh}\n{other.explanation_zh}"
+    return dataclasses.replace(one, query=sentence, explanation_en=en, explanation_zh=zh)
 
 
 def with_general(found: CheckResult | None) -> CheckResult | None:
@@ -118,6 +150,7 @@ def _answered(sentence: str, catalog: Catalog) -> CheckResult | None:
         or model_question(sentence, catalog)
         or weight_question(sentence, catalog)
         or moving_price(sentence, catalog)
+        or data_question(sentence, catalog)
         or topic_question(sentence, catalog)
         or _looked_up(sentence, catalog)
         or (None if "model" in _wishes_of(sentence) else known_answer(sentence, least=_ALMOST))
@@ -168,6 +201,11 @@ def nearest_of(result: CheckResult, *, catalog: Catalog | None = None) -> CheckR
         return result
     near = nearest_answer(result.query, catalog or open_priced())
     return result if near is None else near
+
+
+#: What parts two questions in one sentence, and a question is at least so long.
+_PARTS = re.compile(r"[,，;；?？]\s*(?:(?:and|also|另外|还有|顺便|那)\s*)?|\s+and (?=how|what|which|why|is|does|do|can)|。", re.IGNORECASE)
+_SHORTEST = 3
 
 
 def _looked_up(sentence: str, catalog: Catalog) -> CheckResult | None:
@@ -333,7 +371,7 @@ def _terms_of_question(sentence: str) -> CheckResult | None:
     if "model" not in found.wishes and (found.unknown_model() or (_AMOUNTS & set(found.wishes) and not is_symptom)):
         return None
     is_planned = not found.weighty and typical_rows(sentence, found.kind, str(found.wishes.get("task", "")))
-    return None if is_planned else told_terms(names[:_MOST_TERMS], sentence)
+    return None if is_planned else as_nearest(told_terms(names[:_MOST_TERMS], sentence), sentence)
 
 
 _MOST_TERMS = 3

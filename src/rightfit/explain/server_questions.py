@@ -93,6 +93,8 @@ def server_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     rest = _beside_names(sentence, named)
     if cloud := _wishes(rest).get("cloud"):
         named = {name: _of_cloud({name: rows}, _own_cloud(name, sentence) or str(cloud), catalog)[name] for name, rows in named.items()}
+    if len(named) > 1:
+        named = _alike(named, catalog)
     if len(named) > 1 and (_says("choose", rest) or _says("which", rest)):
         return _chosen(sentence, rest, named, catalog)
     if len(named) == 1 and _says("is", rest) and len(cards := cards_of(rest)) == 1:
@@ -106,6 +108,8 @@ def server_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     if len(named) == 1 and not is_card and _is_exact(next(iter(named)), catalog):
         return None
     told = {lang: [line for name, rows in named.items() for line in series_lines(name, rows, catalog, lang)] for lang in LANGS}
+    for lang in LANGS:
+        told[lang] = [*_apart(named, catalog, lang), *told[lang]]
     if is_card:
         from rightfit.explain.market_questions import compared
 
@@ -344,6 +348,7 @@ def _chosen(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalo
         for lang in LANGS:
             told[lang] += [line for name, rows in named.items() for line in series_lines(name, rows, catalog, lang)]
             told[lang] += _weighed(named, catalog, lang)
+            told[lang] = [*_apart(named, catalog, lang), *told[lang]]
         return _result(sentence, " ".join(named), told)
     done = [(name, *cheapest_of(wishes, rows, catalog)) for name, rows in named.items()]
     if wishes.get("task") == "serve" and not any(one[2] for one in done) and not _LOAD & set(wishes):
@@ -395,6 +400,43 @@ def _on_one(wishes: Mapping[str, Any], kind: str, chosen: Any, catalog: Catalog)
 #: Share of the memory of a chosen server under which a job has no use for it, and of a GPU's memory
 #: that a job may take.
 _FAR, _USABLE = 0.5, 0.9
+
+
+def _alike(named: Mapping[str, Sequence[int]], catalog: Catalog) -> dict[str, Sequence[int]]:
+    """The rows of series that are compared: of a cloud that has them all, and of those with GPUs
+    where each has some (g6 is a series without one elsewhere)."""
+    servers = catalog.servers()
+    common = set.intersection(*({servers.provider[row] for row in rows} for rows in named.values()))
+    found = {name: [row for row in rows if not common or servers.provider[row] in common] for name, rows in named.items()}
+    having = {name: [row for row in rows if servers.num_accelerators[row] > 0] for name, rows in found.items()}
+    return dict(having if all(having.values()) else found)
+
+
+def _apart(named: Mapping[str, Sequence[int]], catalog: Catalog, lang: Lang) -> list[str]:
+    """What tells two series apart, by their largest sizes, and in what they are the same."""
+    from rightfit.market.verdicts import by_size
+
+    if len(named) != 2:
+        return []
+    servers = catalog.servers()
+    largest = [by_size(catalog, rows)[-1] for rows in named.values()]
+    if any(servers.num_accelerators[row] < 1 for row in largest):
+        return []
+    figures = {
+        "gpu": [f"{servers.num_accelerators[row]:g} x {servers.accelerator_name[row]}" for row in largest],
+        "vcpus": [q.plain(float(servers.vcpus[row])) for row in largest],
+        "ram": [q.memory_text(float(servers.memory_bytes[row])) for row in largest],
+        "network": [f"{8.0 * servers.network_bytes_per_s[row] / 1e9:,.4g} Gbit/s" for row in largest],
+        "disk": [q.data_text(float(servers.local_nvme_bytes[row])) for row in largest],
+    }
+    known = {name: both for name, both in figures.items() if not any("nan" in one for one in both)}
+    same = [_text(f"part_{name}", lang, value=both[0]) for name, both in known.items() if both[0] == both[1]]
+    apart = [_text(f"part_{name}", lang, value=f"{both[0]} / {both[1]}") for name, both in known.items() if both[0] != both[1]]
+    joined = "、" if lang == "zh" else ", "
+    names = " / ".join(f"{servers.instance_type[row]}" for row in largest)
+    line = _text("apart" if apart else "apart_in_nothing", lang, names=names, apart=joined.join(apart), same=joined.join(same))
+    notes = [row[lang] for row in _table()["notes"] if any(re.fullmatch(row["words"], name, re.IGNORECASE) for name in named)]
+    return [line + (_text("apart_same", lang, same=joined.join(same)) if apart and same else ""), *notes]
 
 
 def _weighed(named: Mapping[str, Sequence[int]], catalog: Catalog, lang: Lang) -> list[str]:

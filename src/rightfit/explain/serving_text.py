@@ -11,6 +11,7 @@ from rightfit.explain import quantities as q
 from rightfit.explain import reasons as base
 from rightfit.explain.amounts import load_text, request_text
 from rightfit.explain.family_text import host_renderer
+from rightfit.explain.kv_room import waiting_text
 from rightfit.explain.messages import fields_of, has, join, say, say_or, sentences, topic
 from rightfit.explain.plan_words import (
     NO_NEAR_MISS,
@@ -213,7 +214,7 @@ def serving_option_text(option: Option, workload: Any, lang: Lang) -> OptionText
         serving_renderer(lang, currency=workload.currency),
         headline=serving_headline(option, lang, currency=workload.currency),
         outcome=outcome_text(option, workload, lang),
-        setup=serving_setup_text(option, lang),
+        setup=sentences([serving_setup_text(option, lang), waiting_text(option, workload, lang)], lang),
         speed=latencies_text(option, lang),
         margin=capacity_text(option, lang, currency=workload.currency),
         memory=memory_terms(option, lang),

@@ -286,6 +286,7 @@ TAKEN = (
     "assumed_name_meant",
     "assumed_relative_model",
     "assumed_shape_by_name",
+    "assumed_typical_mixture",
     "assumed_task_corpus",
     "assumed_task_published_data",
     "assumed_budget_month",

@@ -45,9 +45,11 @@ def topic_question(sentence: str, catalog: Catalog, *, is_said: bool = False) ->
     statement; None for any other sentence."""
     from rightfit.market.verdicts import CheckResult
 
-    if not is_said and not is_question(sentence):
-        return None
-    topics = [one for one in topic("topic_questions")["topics"] if not is_said or "answer" in one]
+    topics = topic("topic_questions")["topics"]
+    if is_said:
+        topics = [one for one in topics if "answer" in one]
+    elif not is_question(sentence):  # what went wrong is told rather than asked
+        topics = [one for one in topics if one.get("reported")]
     if not (fitting := [one for one in topics if all(_class(name).search(sentence) for name in one["all"])]):
         return None
     named = _named(sentence)
@@ -58,7 +60,8 @@ def topic_question(sentence: str, catalog: Catalog, *, is_said: bool = False) ->
             continue
         fields = {lang: {name: text for one in known if one for name, text in one[lang].items()} for lang in LANGS}
         told = {lang: with_figures(found[lang]).format(**fields[lang]) + _asked(found, fields[lang]) for lang in LANGS}
-        claim = {"yes": "right", "no": "wrong", "depends": "unknown"}.get(str(found.get("answer", "")))
+        answer = next((one["en"]["answer"] for one in known if one and "answer" in one["en"]), str(found.get("answer", "")))
+        claim = {"yes": "right", "no": "wrong", "depends": "unknown"}.get(answer)
         return CheckResult(sentence, "market", True, claim, {"topic": found["id"]}, (), told["en"], told["zh"])
     return None
 
@@ -231,6 +234,145 @@ def _bound(_: str, named: Mapping[str, Any], __: Catalog) -> _Fields | None:
         is_pcie = not card.nvlink_bandwidth > 0.0
         link = texts["linked"].format(link=texts["pcie"].format(card=card.name)) if count > 1 and is_pcie else ""
         told[lang] = {"bound": reads + link, "model": str(named["model"]), "card": card.name}
+    return told
+
+
+def _proportion(sentence: str, _: Mapping[str, Any], __: Catalog) -> _Fields:
+    """Whether what is asked about grows in proportion: the cache of a context does, GPU memory in
+    all does not."""
+    is_cache = expression(topic("topic_questions")["proportions"]["cache"]).search(sentence)
+    shown = {"answer": "yes" if is_cache else "no"}
+    return dict.fromkeys(LANGS, shown)
+
+
+def _experts_held(sentence: str, _: Mapping[str, Any], __: Catalog) -> _Fields:
+    """Whether what is asked about is held: all experts are, not only the active ones."""
+    is_all = expression(topic("topic_questions")["proportions"]["all_experts"]).search(sentence)
+    shown = {"answer": "yes" if is_all else "no"}
+    return dict.fromkeys(LANGS, shown)
+
+
+def _lora_share(sentence: str, named: Mapping[str, Any], catalog: Catalog) -> _Fields | None:
+    """What LoRA takes of the memory of full fine-tuning, held against the share that a question
+    names."""
+    from rightfit.explain.fit_claims import least_bytes
+
+    model, rule = str(named.get("model") or topic("topic_questions")["methods"]["model"]), topic("topic_questions")["methods"]
+    job = {"model": model, "task": "finetune", "data": rule["data"]}
+    try:
+        full, lora, qlora = (least_bytes({**job, "method": method}, catalog) for method in ("full", "lora", "qlora"))
+    except RightfitError:
+        return None
+    told = re.search(r"(\d+(?:\.\d+)?)\s*[%％]", sentence)
+    saves = _class("saves").search(sentence) is not None
+    shown = {"lora_share": q.percent_text(lora / full), "qlora_share": q.percent_text(qlora / full)}
+    if told is not None:
+        share = float(told[1]) / 100.0
+        share = 1.0 - share if saves else share
+        shown["answer"] = "yes" if abs(share - lora / full) <= _NEAR_SHARE or abs(share - qlora / full) <= _NEAR_SHARE else "no"
+    return dict.fromkeys(LANGS, shown)
+
+
+#: A share that is told is right so near the computed one.
+_NEAR_SHARE = 0.06
+#: GPUs where none are told, and how many are told.
+_USUAL_CARDS = 8
+_COUNTED = re.compile(r"(?<![A-Za-z0-9.])(\d{1,4})\s*(?:张|块|卡|x|×|gpus?|cards?)", re.IGNORECASE)
+_SPOKEN = re.compile(r"([两二三四八])\s*(?:张|块)?\s*卡|\b(two|three|four|eight|sixteen) (?:gpus?|cards?)", re.IGNORECASE)
+_NUMBERS = {"两": 2, "二": 2, "三": 3, "四": 4, "八": 8, "two": 2, "three": 3, "four": 4, "eight": 8, "sixteen": 16}
+
+
+def _cards_told(sentence: str, named: Mapping[str, Any]) -> int:
+    if found := _COUNTED.search(sentence):
+        return max(int(found[1]), 2)
+    if spoken := _SPOKEN.search(sentence):
+        return _NUMBERS[(spoken[1] or spoken[2]).casefold()]
+    return max(int(str(named.get("num_gpus") or _USUAL_CARDS)), 2)
+
+
+def _shards(sentence: str, named: Mapping[str, Any], _: Catalog) -> _Fields:
+    """Bytes per parameter of the three stages of sharding over so many GPUs."""
+    count = _cards_told(sentence, named)
+    each = {"one": 4.0 + 12.0 / count, "two": 2.0 + 14.0 / count, "full": 16.0 / count}
+    shown = {"count": f"{count}", **{name: f"{value:.2g}" for name, value in each.items()}}
+    return dict.fromkeys(LANGS, shown)
+
+
+#: Share of linear that data parallelism reaches: over NVLink, and over PCIe.
+_LINKED, _OVER_PCIE = (0.85, 0.97), (0.5, 0.9)
+
+
+def _scaled(sentence: str, named: Mapping[str, Any], _: Catalog) -> _Fields:
+    """How many times as fast so many GPUs are."""
+    count = _cards_told(sentence, named)
+    ends = {
+        f"{name}_{end}": f"{count * share:.2g}"
+        for name, shares in (("linked", _LINKED), ("pcie", _OVER_PCIE))
+        for end, share in zip(("low", "high"), shares, strict=True)
+    }
+    answer = "no" if _class("times").search(sentence) else "depends"
+    shown = {"count": f"{count}", "answer": answer, **ends}
+    return dict.fromkeys(LANGS, shown)
+
+
+#: Prompts that the time to the first token is told for, and their share of a GPU's rate.
+_PROMPTS, _PREFILL_SHARE = (2_000, 30_000), 0.5
+
+
+def _prefill(sentence: str, named: Mapping[str, Any], _: Catalog) -> _Fields:
+    """How long prompts take to be computed, by the model and GPU that are named, or usual ones."""
+    from rightfit.explain.claim_words import best_rate
+
+    text = topic("topic_questions")["bound"]["prefill"]
+    model = str(named.get("model") or "8B")
+    spoken = str(named.get("gpu") or "A100").split(",")[0]
+    try:
+        record, card = facts.model(model, network=False), facts.accelerator(spoken, typical=True)
+    except RightfitError:
+        record, card = facts.model("8B", network=False), facts.accelerator("A100", typical=True)
+    count = int(str(named.get("num_gpus") or 1))
+    active = float(getattr(record, "params_active", 0.0) or getattr(record, "params_total", 8e9))
+    told_tokens = re.search(r"(\d+(?:\.\d+)?)\s*[kK](?![A-Za-z])", sentence)
+    tokens = (float(told_tokens[1]) * 1e3,) if told_tokens else _PROMPTS
+    each = [2.0 * active * one / (count * best_rate(card) * _PREFILL_SHARE) for one in tokens]
+    joined = {"en": ", ", "zh": "，"}
+    return {
+        lang: {
+            "prefill": text[lang].format(
+                model=model,
+                count=count,
+                card=card.name,
+                times=joined[lang].join(
+                    topic("topic_questions")["bound"]["prefill_each"][lang].format(tokens=f"{size:,.0f}", time=q.duration_text(time, lang))
+                    for size, time in zip(tokens, each, strict=True)
+                ),
+            )
+        }
+        for lang in LANGS
+    }
+
+
+#: GPU memory that is told without a card.
+_MEMORY = re.compile(r"(?<![A-Za-z0-9.])(?P<size>\d{1,3})\s*G(?:i?B)?(?![A-Za-z0-9/])", re.IGNORECASE)
+
+
+def _held(sentence: str, named: Mapping[str, Any], catalog: Catalog) -> _Fields:
+    """Whether the weights of the model that a question names fit in the memory that it names."""
+    from rightfit.explain.fit_claims import ROOMY, counted_weights
+    from rightfit.explain.weight_questions import USABLE, memory_named
+
+    told: _Fields = {lang: {"fit": ""} for lang in LANGS}
+    amount = _MEMORY.search(sentence)
+    card = {"gpu": f"{amount['size']}GB"} if amount and "gpu" not in named else {}
+    had, shown, _count = memory_named(sentence, {**named, **card}, catalog)
+    sizes = {bits: counted_weights({"model": named["model"], "quantization": bits}) for bits in ("fp16", "awq")} if "model" in named else {}
+    if not had or not sizes.get("fp16") or not sizes.get("awq"):
+        return told
+    whole, small = float(sizes["fp16"] or 0.0), float(sizes["awq"] or 0.0)
+    key = "roomy" if whole <= ROOMY * had else "tight" if whole <= USABLE * had else "crowded" if small <= _USABLE * had else "too_small"
+    for lang in LANGS:
+        fields = {"model": named["model"], "memory": shown, "whole": q.memory_text(whole), "small": q.memory_text(small)}
+        told[lang]["fit"] = topic("topic_questions")["bound"][key][lang].format(**fields)
     return told
 
 
@@ -427,6 +569,13 @@ _FIELDS: Mapping[str, Callable[[str, Mapping[str, Any], Catalog], _Fields | None
     "checkpoint": _checkpoint,
     "without_bf16": _without_bf16,
     "staged": _staged,
+    "experts_held": _experts_held,
+    "held": _held,
+    "proportion": _proportion,
+    "lora_share": _lora_share,
+    "shards": _shards,
+    "scaled": _scaled,
+    "prefill": _prefill,
     "linked": _linked,
     "heads": _heads,
     "notices": _notices,

@@ -17,6 +17,8 @@ from rightfit.facts.records import TransformerArchitecture
 from rightfit.messages import Message
 
 _COUNT = re.compile(r"([\d_,]*\.?\d+)\s*(k|m|b|t|bn|million|billion|trillion|万|亿|万亿)\s*(?:param(?:eter)?s?|参数)?", re.IGNORECASE)
+MIXTURE = re.compile(r"(?P<total>\d+(?:\.\d+)?[BT])\s?-?\s?A(?P<active>\d+(?:\.\d+)?B)", re.IGNORECASE)
+"""Parameters of a mixture of experts, in all and of one token, as names have them."""
 _FACTORS: Mapping[str, float] = {
     "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12, "bn": 1e9, "million": 1e6, "billion": 1e9, "trillion": 1e12, "万": 1e4, "亿": 1e8, "万亿": 1e12,
 }  # fmt: skip
@@ -180,6 +182,74 @@ def typical_architecture(count: int) -> TransformerArchitecture:
     return dataclasses.replace(record, params_total=count, params_active=count, notes=notes)
 
 
+def mixture_counts(text: str) -> tuple[int, int] | None:
+    """Parameters in all and active ones of a size such as '310B-A19B'; None where `text` is no such
+    size."""
+    match = MIXTURE.fullmatch(text.strip())
+    if match is None:
+        return None
+    total, active = (parameter_count(one.strip()) or 0 for one in (match["total"], match["active"]))
+    if not 0 < active < total:
+        raise QuantityError(Message("facts.active_over_total", text=text.strip()[:40]), field="model")
+    return total, active
+
+
+def typical_mixture(count: int, active: int) -> TransformerArchitecture:
+    """A mixture of experts of `count` parameters of which a token uses `active`, with the shape of
+    the bundled one that is nearest in both (by ratio; plain attention in every layer).
+
+    Width and heads of the relative are scaled by the root of the ratio of active parameters, its
+    layers, vocabulary and experts of a token are kept; the width of an expert and the number of
+    experts are then solved for both counts. Known error, leaving each of those mixtures out in
+    turn: key-value cache a factor of 1.7 at the median (tests/facts/test_dimensions.py), so
+    certainty is "typical" and intervals widen.
+    """
+    like = min(_plain_mixtures(), key=lambda one: (_mixture_distance(one, count, active), one.name))
+    heads = _whole_heads(like.num_heads * math.sqrt(active / like.params_active))
+    head_width = like.hidden_size / like.num_heads
+    values = {
+        "num_layers": like.num_layers, "hidden_size": _rounded(heads * head_width, 64), "num_heads": heads,
+        "num_kv_heads": _divisor(heads, min(like.num_kv_heads, heads)), "head_dim": like.head_dim, "vocab_size": like.vocab_size,
+        "intermediate_size": _rounded(like.intermediate_size * heads / like.num_heads, 64), "max_position": like.max_position,
+        "tied_embeddings": int(like.tied_embeddings), "num_experts": like.num_experts, "experts_per_token": like.experts_per_token,
+        "num_shared_experts": like.num_shared_experts, "first_dense_layers": like.first_dense_layers,
+        "moe_intermediate_size": 64,
+    }  # fmt: skip
+    each = count_parameters(_record(values, name="", source="-", certainty="typical"))
+    used = (like.experts_per_token + like.num_shared_experts) * each.routed_experts / like.num_experts
+    width = max(64 * (active - each.active + used) / used, 64)  # what attention and embeddings leave to the experts of a token
+    one_expert = each.routed_experts / like.num_experts * width / 64
+    experts = max(round((count - active) / one_expert) + like.experts_per_token, like.experts_per_token + 1)
+    experts = _rounded(experts, 8) if experts > 16 else experts
+    width *= (count - active) / (one_expert * (experts - like.experts_per_token))
+    values |= {"num_experts": experts, "moe_intermediate_size": _rounded(width, 32)}
+    record = _record(
+        values, name=f"{_size_of(count)}-A{_size_of(active)} (typical mixture of experts)", source=like.name, certainty="typical"
+    )
+    notes = f"only two sizes were given; shape assumed from {like.name}"
+    return dataclasses.replace(record, params_total=count, params_active=active, notes=notes)
+
+
+def _mixture_distance(one: TransformerArchitecture, count: int, active: int) -> float:
+    return abs(math.log(one.params_total / count)) + abs(math.log(one.params_active / active))
+
+
+@functools.cache
+def _plain_mixtures() -> tuple[TransformerArchitecture, ...]:
+    """Bundled mixtures of experts with plain attention in every layer."""
+    records = (bundled.load(entry) for entry in bundled.index() if entry.family == "transformer")
+    return tuple(
+        one
+        for one in records
+        if isinstance(one, TransformerArchitecture)
+        and one.kind == "moe-decoder"
+        and one.attention_kind in ("mha", "gqa")
+        and one.num_moe_layers + one.first_dense_layers == one.num_layers
+        and not (one.num_linear_layers or one.num_sliding_layers or one.kv_lora_rank)
+        and one.moe_intermediate_size
+    )
+
+
 def _solve_width(count: int, *, per_width: float, aspect: float, vocab: int) -> float:
     """Width h with per_width h^3 / aspect + vocab h = count, by bisection: the left
     side grows with h."""
@@ -216,10 +286,11 @@ def _rounded(value: float, step: int) -> int:
 
 
 def _size_name(count: int) -> str:
-    for unit, factor in (("T", 1e12), ("B", 1e9), ("M", 1e6)):
-        if count >= factor:
-            return f"{count / factor:.4g}{unit} parameters (typical decoder)"
-    return f"{count} parameters (typical decoder)"
+    return f"{_size_of(count)} parameters (typical decoder)"
+
+
+def _size_of(count: int) -> str:
+    return next((f"{count / factor:.4g}{unit}" for unit, factor in (("T", 1e12), ("B", 1e9), ("M", 1e6)) if count >= factor), str(count))
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rightfit import reach, units
-from rightfit.errors import AmbiguousNameError, InputError, RightfitError, UnknownNameError
+from rightfit.errors import AmbiguousNameError, InputError, NetworkError, RightfitError, UnknownNameError
 from rightfit.facts import bundled, tables
 from rightfit.facts.bundled import IndexEntry
 from rightfit.facts.engine_releases import ModelClass, model_class, numbers
@@ -98,6 +98,8 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
         return Resolution(dimensions.given_architecture(query), "dimensions", query)
     if (size := dimensions.parameter_count(query)) is not None:
         return Resolution(dimensions.typical_architecture(size), "size", query)
+    if (counts := dimensions.mixture_counts(query)) is not None:
+        return Resolution(dimensions.typical_mixture(*counts), "size", query)
     refuse_kind_of_work(query)
     sized = known_by_size(query)
     if not sized and (entry := _loose_entry(query)):
@@ -107,11 +109,15 @@ def resolve_model(text: str, *, network: bool = True) -> Resolution:
             Message("facts.closed_model", model=query[:80], maker=maker),
             field="model",
         )
-    close = nearest_models(query)
+    close = (*nearest_models(query), *_mixture_size(query))
     if network and not reach.is_closed() and _HUB_ID.fullmatch(query):
         from rightfit.facts import hub
 
-        return Resolution(_remembered(query, hub.fetch_architecture(query, nearest=close)), "hub", query)
+        try:
+            return Resolution(_remembered(query, hub.fetch_architecture(query, nearest=close)), "hub", query)
+        except NetworkError:
+            if not sized:
+                raise
     if sized:
         raise InputError(_size_only(sized), field="model")
     raise UnknownNameError("model", query, nearest=close, allowed="" if close else MODEL_FORMS)
@@ -344,10 +350,18 @@ def known_by_size(text: str) -> Mapping[str, str]:
 
 
 def _size_only(row: Mapping[str, str]) -> Message:
-    known = [units.format_count(float(row[name])) for name in ("params_total", "params_active") if row[name]]
-    return Message(
-        "facts.size_only", model=row["name"], size=" / ".join(known) or "?", format=row["format"], context=row["max_position"] or "?"
-    )
+    sizes = [units.format_count(float(row[name])) for name in ("params_total", "params_active") if row[name]] or ["?"]
+    example = "7B" if sizes == ["?"] else "-A".join(dict.fromkeys(size.replace(" ", "") for size in sizes))
+    return Message("facts.size_only", model=row["name"], size=" / ".join(sizes), format=row["format"], example=example)
+
+
+def _mixture_size(query: str) -> tuple[str, ...]:
+    """The sizes in the name of a mixture that nobody knows ("Foo-310B-A19B"), by which it can be
+    planned; empty where there are none."""
+    from rightfit.facts.dimensions import MIXTURE
+
+    found = MIXTURE.search(query)
+    return (found[0].upper(),) if found else ()
 
 
 def own_reference(query: str) -> bool:

@@ -121,6 +121,7 @@ class TrainingFacts(JobFacts, WorkFacts):
     save_and_restart_s: float
     checkpoint_bytes: float
     without_recompute_bytes: float
+    adapted_bytes: float
     vendor: str
     equivalent_to: str
     gpu_interconnect: str
@@ -167,7 +168,8 @@ class ServiceFacts(OfferFacts, ScoringFacts):
     """Of an option for a service or a batch of inference; a simulation adds
     `simulated`, its figures. `think_s`: what a user pauses after an answer (0: none, or a rate was
     given). `month_h`: hours of use in the month; `always_usd`: the month at all hours, where hours
-    of use are stated. `one_input`: height, width, frames, denoise_steps, seconds of an
+    of use are stated. `sequence_bytes`: cache of a sequence on
+    its fullest GPU, by its tokens. `one_input`: height, width, frames, denoise_steps, seconds of an
     input, those that it has."""
 
     rate_per_s: float
@@ -187,6 +189,7 @@ class ServiceFacts(OfferFacts, ScoringFacts):
     vendor: str
     equivalent_to: str
     servers: float
+    sequence_bytes: Mapping[float, float]
     requests: float
     input_tokens: float
     output_tokens: float

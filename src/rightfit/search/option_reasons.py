@@ -242,6 +242,9 @@ def _risk_warnings(search_result: TrainingResult, option: Option) -> list[Reason
             "limit_bytes": limit,
         }
         reasons.append(Reason("memory_tight", params))
+    if option.facts["adapted_bytes"] > limit >= peak:
+        targets = next(str(one.value) for one in search_result.wish.assumptions if one.field == "lora_targets")
+        reasons.append(Reason("adapters_decide", {"targets": targets, "peak_bytes": option.facts["adapted_bytes"], "limit_bytes": limit}))
     late = option.probability["deadline"]
     if late is not None and late < usual["memory_tight_probability"]:
         reasons.append(Reason("deadline_risk", {"probability": late, "deadline_s": search_result.filters.deadline_s}))

@@ -183,6 +183,13 @@ def note_own(model: object, notes: Notes) -> None:
         notes.take("model", where, "traced", kind=model.kind, params=float(model.params_total), gmacs=gmacs, input=model.input_shape)
     elif where:
         notes.take("model", where, "traced_language", params=float(getattr(model, "params_total", 0)))
+    elif isinstance(model, TransformerArchitecture) and model.certainty == "typical":
+        if model.num_experts:
+            notes.take(
+                "model", model.name, "typical_mixture", like=source, params=float(model.params_total), active=float(model.params_active)
+            )
+        else:
+            notes.take("model", model.name, "typical_shape", params=model.params_total)
     _note_guesses(model, source, notes)
 
 

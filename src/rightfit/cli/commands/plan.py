@@ -203,27 +203,32 @@ def plan(
     if model is None and file is None and ask is None and set(given) == {"data"} and (size := _bytes_told(given["data"])):
         return _of_data(size, view)
     unread: UnreadWordsError | None = None
+    story = _story(ask, sentence, {"model": model, **wishes}, view) if ask and file is None and ask_with is None else []
     try:
         said = _said(model, file, wishes, ask=ask, ask_with=ask_with, view=view)
     except UnreadWordsError as error:
         # A person gets the plan of the rest, under the words that it leaves out; a program stops.
         if view.is_machine or not (error.leaves_a_plan or (_asks(sentence) and not given)):
-            return _nearest(sentence, given, error, view)
+            return _nearest(sentence, given, error, view, story)
         unread, said = error, (error.wishes.pop("model", None), None, error.wishes)
     except NoModelError as error:
         try:
-            return _typical(ask or "", error, view, asked_for.questions if ask else ())
+            return _typical(ask or "", error, view, asked_for.questions if ask else (), story)
         except InputError as refused:
-            return _nearest(sentence, given, refused, view)
+            return _nearest(sentence, given, refused, view, story)
     except SeveralPlansError as error:
         from rightfit.cli.typical import several_answer
 
         emit(several_answer(error.found, error.parts, view, catalog=open_market(view), questions=asked_for.questions if ask else ()), view)
         return 0
     except InputError as refused:
-        return _nearest(sentence, given, refused, view)
+        return _nearest(sentence, given, refused, view, story)
     have = have or said[2].pop("have", None)
-    workload = _workload(*said)
+    try:
+        workload = _workload(*said)
+    except RightfitError:
+        _tell_story(story, view)
+        raise
     if save is not None:
         note(label("status", "saved", view.lang, path=workload.save(save)), view)
     from rightfit import api
@@ -233,8 +238,12 @@ def plan(
 
     catalog = open_market(view)
     asked: dict[str, Any] = {"top": _num_options(view), "simulate": simulate, "staged": staged, "runs": runs}
-    with repeated(asked_for.repeated[1] if ask else 1.0):
-        found: Plan = api.plan(workload, catalog=catalog, have=have or None, **asked)
+    try:
+        with repeated(asked_for.repeated[1] if ask else 1.0):
+            found: Plan = api.plan(workload, catalog=catalog, have=have or None, **asked)
+    except RightfitError:
+        _tell_story(story, view)
+        raise
     if own_:
         from rightfit.cli.commands.own import with_own
 
@@ -253,9 +262,9 @@ def plan(
         lines += other_card_lines(found, catalog, view.lang)
     if ask:
         lines = [*_general(sentence, lines, view), *lines]
-    if unread:
+    if unread and not story:
         lines = [label("status", "without_words", view.lang, words="; ".join(unread.words)), *lines]
-    answer = with_answers(answer, [*unrented, *lines])
+    answer = with_answers(answer, [*story, *unrented, *lines])
     if own_:
         from rightfit.cli.commands.own import with_own_parts
 
@@ -366,8 +375,9 @@ def _of_table(
     return 0
 
 
-def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence[Question]) -> int:
-    """No model named: typical ones for the kind of data, or the refusal."""
+def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence[Question], story: Sequence[str]) -> int:
+    """No model named: typical ones for the kind of data, or the refusal. `story`: what was
+    understood of a long post."""
     from rightfit.cli.typical import typical_answer
     from rightfit.explain.open_wishes import vague_wish
     from rightfit.planner.typical import typical_rows
@@ -386,8 +396,33 @@ def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence
 
         tell_checked([open_], view)
         return 0
-    emit(answer, view)
+    from rightfit.cli.plan_view import with_answers
+
+    emit(with_answers(answer, story), view)
     return 0
+
+
+def _story(ask: str, sentence: str, given: Mapping[str, Any], view: View) -> list[str]:
+    """What leads the answer to a long post: what was understood of it, what was left out, and the
+    questions that decide; nothing of any other sentence."""
+    from rightfit.explain.stories import story_lines, told_first
+    from rightfit.explain.told_prices import price_lines
+    from rightfit.workload.ask import understand
+
+    try:
+        found = understand(ask)
+    except RightfitError:  # it is refused where it is planned
+        return []
+    if not told_first(found):
+        return []
+    told = {**found.wishes, **{name: value for name, value in given.items() if value is not None}}
+    return story_lines(found, told, view.lang, price_lines(sentence, told, open_market(view), view.lang))
+
+
+def _tell_story(story: Sequence[str], view: View) -> None:
+    """What was understood of a long post, before it is refused."""
+    if story:
+        note("\n".join(story), view)
 
 
 def _asks(sentence: str) -> bool:
@@ -411,12 +446,13 @@ def _general(sentence: str, lines: Sequence[str], view: View) -> list[str]:
     return [told[view.lang]] if told else []
 
 
-def _nearest(sentence: str, given: Mapping[str, Any], refused: InputError, view: View) -> int:
+def _nearest(sentence: str, given: Mapping[str, Any], refused: InputError, view: View, story: Sequence[str] = ()) -> int:
     """The nearest that is known to a question that was refused; else the refusal, with what can be
-    asked."""
+    asked. `story`: what was understood of a long post."""
     from rightfit.cli.commands.facts import tell_checked
     from rightfit.explain.nearest import askable_note, asks_something, nearest_answer
 
+    _tell_story(story, view)
     if not sentence or given or not asks_something(sentence):
         raise refused
     if (found := nearest_answer(sentence, open_market(view))) is None:

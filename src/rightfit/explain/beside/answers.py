@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rightfit.explain.beside.cost_answers import COSTS
+from rightfit.explain.beside.figure_answers import FIGURES
 from rightfit.explain.beside.hardware_answers import HARDWARE
 from rightfit.explain.beside.questions import Question, line, words_table
 from rightfit.explain.glossary import term_text
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from rightfit.search.answer import Plan
 
 
-_ANSWERS: Mapping[str, Callable[[Question, Plan, Catalog, Lang], str]] = {**HARDWARE, **COSTS}
+_ANSWERS: Mapping[str, Callable[[Question, Plan, Catalog, Lang], str]] = {**HARDWARE, **COSTS, **FIGURES}
 
 
 def _rule(name: str, plan: Plan, catalog: Catalog, lang: Lang) -> str:

@@ -44,6 +44,8 @@ class Asked:
     is_purchase: bool = False
     #: GPU memory that ran out in its story.
     short: Shortage | None = None
+    #: Whether facts of it that decide have no sure place, so that an answer holds for one reading.
+    is_open: bool = False
 
     @property
     def _asks_room(self) -> bool:
@@ -59,7 +61,7 @@ class Asked:
         with told_in(plan.workload.currency):
             able = able_lines(plan, lang, catalog) if self.is_able and not self.told and not self._asks_room else []
             return [
-                *able,
+                *(worded("able_reading", lang, words=line) if self.is_open else line for line in able),
                 *repeated_lines(self.repeated, plan.best, lang),
                 *told,
                 *answers(left, plan, catalog, lang),
@@ -109,6 +111,7 @@ def settle(sentence: str, catalog: Catalog, given: Mapping[str, Any] | None = No
             repeated=repeats_of(said),
             is_purchase=any(one.key == PURCHASE for one in said.assumed),
             short=shortage_of(said, sentence, catalog),
+            is_open=bool(said.open),
         )
     except RightfitError:
         return asked

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
 
@@ -14,10 +15,10 @@ from rightfit.estimation.figures import FigureColumns, exact, probability_within
 from rightfit.estimation.training_setup import TrainingCase, setup_fields
 from rightfit.facts import trainers
 from rightfit.families.language.engine import LanguageEngine
-from rightfit.families.language.wish import read_wish, tuned_layout
+from rightfit.families.language.wish import LOW_RANK, read_wish, tuned_layout
 from rightfit.market.offers import ServerTable
 from rightfit.messages import Message, cause
-from rightfit.physics.columns import Array, MemoryCounter, Method, Recompute, SetupColumns
+from rightfit.physics.columns import Array, DeviceColumns, MemoryCounter, Method, Recompute, SetupColumns
 from rightfit.search.advice import cheapest_of, effect_of
 from rightfit.search.answer import Option, Reason
 from rightfit.search.criteria import ADAPTER_METHODS, assumed_framework, splits_models
@@ -29,7 +30,7 @@ from rightfit.search.training.explore import Craft, Details, TrainingResult, exp
 from rightfit.search.training.kind import training_family
 from rightfit.search.training.machines import Fleet, Variant, build_fleet, collapse
 from rightfit.search.training.options import row_risk, shifted, with_risks
-from rightfit.search.training.space import NODE_COUNTS, Sharding, SpaceLimits
+from rightfit.search.training.space import NODE_COUNTS, SetupTable, Sharding, SpaceLimits
 from rightfit.search.training.wish import TrainingRequest
 from rightfit.workload.model import Workload
 
@@ -254,7 +255,19 @@ def evaluate_rows(search_result: TrainingResult, rows: Sequence[Row], num_full: 
         stored_bytes=np.broadcast_to(engine.memory(columns.replace(recompute=float(Recompute.NONE))) - engine.spared(device), shape),
         waiting_s=np.broadcast_to(step_s - step.step_s, shape),
         risks=risks,
+        adapted_bytes=_adapted_bytes(search_result, setups, device, shape),
     )
+
+
+def _adapted_bytes(search_result: TrainingResult, setups: SetupTable, device: DeviceColumns, shape: tuple[int, ...]) -> Array | None:
+    """Peak memory of setups if every linear layer had the adapters of which nobody says where they
+    are; None where somebody says it, or there are none."""
+    wish = search_result.wish
+    if wish.method not in LOW_RANK or wish.tuning is not None or wish.workload.lora_targets:
+        return None
+    wider = dataclasses.replace(wish, workload=wish.workload.with_changes(lora_targets=("all-linear",)))
+    columns = setups.columns(base_setup(wider, search_result.fleet.machines.variants))
+    return np.broadcast_to(search_result.engine.memory(columns) - search_result.engine.spared(device), shape)
 
 
 def facts_of(wish: TrainingRequest) -> WorkFacts:

@@ -189,8 +189,6 @@ def read_wish(workload: Workload) -> TrainingRequest:
             whole = field == "method" and workload.method == "full" and workload.task == "finetune"
             notes.take(field, str(getattr(workload, field)), "encoder_method" if whole else f"default_{field}")
     note_own(model, notes)
-    if model.certainty == "typical":
-        notes.take("model", model.name, "typical_shape", params=model.params_total)
     if tuning:
         seq_len = tuned_length(workload, tuning, model, notes, seen=0 if tuning.rollout else seen.tokens)
         amount = tuned_amount(workload, tuning, seq_len, notes)

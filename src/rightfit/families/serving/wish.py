@@ -176,8 +176,6 @@ def read_token_wish(workload: Workload) -> ServingRequest:
     notes, model = start_notes(workload), facts.model(workload.model)
     assert isinstance(model, TransformerArchitecture)
     note_own(model, notes)
-    if model.certainty == "typical":
-        notes.take("model", model.name, "typical_shape", params=model.params_total)
     trace = trace_of(workload)
     prompt, output = token_lengths(workload, model, notes) if trace is None else mean_lengths(trace)
     seen = read_seen(workload, model, notes)

@@ -17,7 +17,7 @@ from rightfit.estimation.serving_extras import fixed_bytes
 from rightfit.facts.records import Accelerator
 from rightfit.market.offers import PURCHASES
 from rightfit.physics.columns import Array
-from rightfit.physics.serving_columns import engine_workspace_bytes, kv_room_bytes, weights_bytes_per_device
+from rightfit.physics.serving_columns import engine_workspace_bytes, kv_bytes_per_device, kv_room_bytes, weights_bytes_per_device
 from rightfit.records import dataclass
 from rightfit.search.answer import Cost, Layout, Option, OptionAccelerator
 from rightfit.search.bill import cost_of
@@ -110,6 +110,8 @@ class _Details:
     total_s: Array
     startup_s: Array
     one_queue: NDArray[np.bool_]
+    #: Cache of a sequence on its fullest device [bytes] by its length [tokens]; empty of one pass.
+    sequence: Mapping[float, Array] = dataclasses.field(default_factory=dict)
 
 
 def _evaluate(search_result: ServingResult, rows: Sequence[Row]) -> _Details:
@@ -152,7 +154,23 @@ def _evaluate(search_result: ServingResult, rows: Sequence[Row]) -> _Details:
             candidate, replicas, servers, values, memory, _pass_terms(search_result, pass_s), batch, total_s, startup_s, one_queue
         )
     times = served_columns(space.model, space.serve.replace(batch=batch), space.device, space.links)
-    return _Details(candidate, replicas, servers, values, _memory_terms(space), times.decode_terms, batch, total_s, startup_s, one_queue)
+    memory, sequence = _memory_terms(space), _sequences(search_result, space)
+    return _Details(candidate, replicas, servers, values, memory, times.decode_terms, batch, total_s, startup_s, one_queue, sequence)
+
+
+def _sequences(search_result: ServingResult, space: ServingSpace) -> dict[float, Array]:
+    """What the cache of one sequence takes of its fullest device [bytes] by its length: that of a
+    request, and each doubling up to the longest of the model."""
+    wish = search_result.wish
+    longest = int(getattr(wish.model, "max_position", 0) or 0)
+    doubled = [2.0**power for power in range(10, longest.bit_length())]
+    lengths = sorted({float(wish.input_tokens + wish.output_tokens), *doubled, *([float(longest)] if longest else [])})
+    shape = (len(space),)
+    return {
+        length: np.broadcast_to(kv_bytes_per_device(space.model, space.serve, tokens=np.full(1, length)), shape)
+        for length in lengths
+        if length > 0
+    }
 
 
 def _pass_at(pass_s: Array, batch: Array) -> Array:
@@ -414,6 +432,7 @@ def _facts(search_result: ServingResult, details: _Details, row: Row, position: 
         "vendor": card.vendor,
         "equivalent_to": card.equivalent_to if is_hidden else "",
         "servers": servers,
+        "sequence_bytes": {length: float(held[position]) for length, held in details.sequence.items()},
         "requests": wish.requests,
         "input_tokens": float(wish.input_tokens),
         "output_tokens": float(wish.output_tokens),

@@ -78,6 +78,9 @@ class Details:
     stored_bytes: Array
     waiting_s: Array
     risks: tuple[Risk | None, ...]
+    #: Peak memory if every linear layer had the adapters that nobody placed; None where they are
+    #: placed, or there are none.
+    adapted_bytes: Array | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -333,6 +333,7 @@ def _facts(search_result: TrainingResult, details: Details, row: Row, position: 
         "checkpoint_bytes": search_result.volume.checkpoint_bytes,
         **spot_facts(search_result, row),
         "without_recompute_bytes": float(details.stored_bytes[position]),
+        "adapted_bytes": 0.0 if details.adapted_bytes is None else float(details.adapted_bytes[position]),
         "vendor": chip.vendor,
         "equivalent_to": chip.equivalent_to if chip is not listed else "",
         "billing_minimum_s": float(search_result.market.charges.minimum_s[row.offer]),

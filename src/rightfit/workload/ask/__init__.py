@@ -21,6 +21,7 @@ from rightfit.errors import InputError, RightfitError
 from rightfit.messages import Message
 from rightfit.units import normalize, parse_bytes, parse_count
 from rightfit.workload.ask import grammar
+from rightfit.workload.ask.adapters import read_adapters
 from rightfit.workload.ask.asides import (
     assume_labels,
     assume_small,
@@ -60,7 +61,10 @@ from rightfit.workload.ask.figured import (
     work_off_daily,
 )
 from rightfit.workload.ask.leftover import BLANK, left_over
+from rightfit.workload.ask.lengths import read_length_law, read_lengths, settle_lengths
+from rightfit.workload.ask.mixtures import read_mixture
 from rightfit.workload.ask.named import (
+    note_links,
     read_cards,
     read_classes,
     read_data_place,
@@ -77,8 +81,10 @@ from rightfit.workload.ask.named import (
 )
 from rightfit.workload.ask.names import is_model
 from rightfit.workload.ask.numbers import read_ranges, spoken
+from rightfit.workload.ask.open_points import open_points
 from rightfit.workload.ask.pasted import read_checkpointing, read_errors
 from rightfit.workload.ask.posts import compare_cards, give_up_own, is_hearsay, read_post, settle_card_clouds, settle_post, statements
+from rightfit.workload.ask.roles import read_roles, settle_choices, settle_remade
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
 from rightfit.workload.ask.series import read_series, read_vector_rows, read_vector_table, settle_vector_rows
 from rightfit.workload.ask.steps import read_accumulation, read_image_repeats, read_steps, settle_accumulation, settle_steps
@@ -126,15 +132,23 @@ _DISTILLED = re.compile(r"(?<=[A-Za-z0-9])\s*的?蒸馏(?:版|模型)?\s*(?=(?:[
 """Between the name of a model and the size of what was distilled from it: R1 蒸馏 32B."""
 
 
-_TOKENS_SHORT = re.compile(r"(?<=[\dkKmMbB])\s?toks?(?![\w/])(?!\s*(?:/|per\s+s))")
-"""Tokens as people write them short: "~600 tok"."""
 _ARROW = re.compile(r"(?<=[A-Za-z0-9])\s*(?:->|=>|→)\s*(?=[A-Za-z])")
 """From one language or format to another: "en->de"."""
 
 
+_BARE_MEMORY = grammar.shape(
+    r"(?<![A-Za-z0-9])((?:A100|A800|V100|4090|3080|H20)\s(?:16|20|32|40|48|80|96))(?=\s*(?:[,，.。;；)）/?？]|{between_cards}(?![a-z])|$))"
+)
+"""A card with its memory, which is its only number there: "one A100 80 or one H100"."""
+
+
+_SHORT_TOKENS = re.compile(r"(?<=\d)(\s?k?)\s?toks?(?![a-z])(?!\s?/)", re.IGNORECASE)
+
+
 def _spelled_out(text: str) -> str:
     """The text with what people write short as the readers know it."""
-    text = _TOKENS_SHORT.sub(" tokens", _ARROW.sub(" to ", text))
+    text = _SHORT_TOKENS.sub(r"\1 tokens", _ARROW.sub(" to ", text))
+    text = _BARE_MEMORY.sub(r"\1GB", text)
     text = _DISTILLED.sub(" distill ", _TAG.sub(r"\1-", _ASKED_BY_NOT.sub("吗", text)))
     return _CARD_OF.sub(r"\1张\2GB卡", _JOINED.sub(" + ", _KIND_BEHIND.sub(" ", text)))
 
@@ -174,6 +188,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     read_errors(sentence)
     read_post(sentence)
     _read_near_methods(sentence)
+    read_roles(sentence)
     read_day_tokens(sentence)
     read_prices(sentence)
     read_later(sentence)
@@ -204,9 +219,13 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     read_host(sentence)
     store, owner = read_data_store(sentence)
     deny_unavailable(sentence)
+    read_adapters(sentence)
     read_families(sentence)
     read_names(sentence)
     read_voice(sentence)
+    read_mixture(sentence)
+    read_length_law(sentence)
+    read_lengths(sentence)
     if store:
         settle_data_store(sentence, store, owner)
     for match in list(grammar.SOLID_BEHIND.finditer(sentence.text)):
@@ -214,6 +233,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
             sentence.note(*match.span())
     give_up_own(sentence)
     read_cards(sentence)
+    note_links(sentence)
     compare_cards(sentence)
     settle_card_clouds(sentence)
     for read in (read_series, read_paged, read_figured, read_watched, read_classes, read_lease):
@@ -234,9 +254,11 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     read_repeats(sentence)
     read_nights(sentence)
     _read_described(sentence)
+    settle_lengths(sentence)
     settle_accumulation(sentence)
     read_steps(sentence)
     read_image_repeats(sentence)
+    settle_remade(sentence)
     _note_training(sentence)
     _read_deadline(sentence, today)
     read_words(sentence)
@@ -287,9 +309,9 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     _read_amount(sentence, inferred)
     inferred += assume_labels(sentence, task)
     made = sentence.has("data") and (sentence.has("denoise_steps") or sentence.has("output_tokens"))
-    if made and not any(
-        one.option in ("task", "method") for one in (*inferred, *sentence.readings)
-    ):  # answers are made, nothing is trained
+    if sentence.has("denoise_steps") and not made and not _has_task(sentence, inferred) and sentence.has("model"):
+        inferred = [Reading("task", "serve", ""), *inferred]  # one after the other: "50 steps, how long is one?"
+    if made and not _has_task(sentence, inferred):  # answers are made, nothing is trained
         inferred = [Reading("task", "batch", ""), *inferred]
         sentence.readings = [as_prompt(reading) for reading in sentence.readings]
     if any(one.option == "method" and one.value == "grpo" for one in sentence.readings):  # answers are what is cut
@@ -302,6 +324,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     for again in (grammar.GLUE_PHRASE, *((grammar.QUANTIZED,) if sentence.has("quantization") else ())):
         for match in list(again.finditer(sentence.text)):
             sentence.blank(*match.span())
+    settle_choices(sentence)
     settle_named(sentence)
     settle_purchase(sentence)
     _note_other_card(sentence)
@@ -312,7 +335,8 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     hard, soft = left_over(sentence.text, is_shouted=plain.isupper() and not re.search("[一-鿿]", plain))
     stops, left_out = settle_post(sentence, [*sentence.asked, *hard])
     soft = [*topic, *sentence.noted, *left_out, *soft]
-    weighty = tuple(dict.fromkeys([*stops, *_stated(sentence, task)]))
+    read = {one.words for one in sentence.readings}
+    weighty = tuple(dict.fromkeys([*(piece for piece in stops if not sentence.is_post or piece not in read), *_stated(sentence, task)]))
     kind = next(iter(sentence.kinds), "")
     unused = tuple(dict.fromkeys((*weighty, *soft)))
     return Understood(
@@ -326,7 +350,12 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
         tuple(sentence.assumed),
         tuple(sentence.card_counts),
         tuple(sentence.card_clouds),
+        open_points(sentence, inferred, weighty, left_out, _is_no_amount),
     )
+
+
+def _has_task(sentence: Sentence, inferred: list[Reading]) -> bool:
+    return any(one.option in ("task", "method") for one in (*inferred, *sentence.readings))
 
 
 _LIMIT_AHEAD = grammar.shape(r"(?:{deadline_head}|(?<![a-z]){limit_head}|=|:)\s*$")
@@ -359,7 +388,7 @@ def _apply(sentence: Sentence, rule: grammar.GrammarRule) -> None:
         value = rule.read(match)
         is_negative = "value" in match.re.groupindex and grammar.MINUS.search(sentence.text[: match.start("value")])
         if match.end() > match.start() and not is_negative and is_taken(rule.option, value):
-            if rule.option == "data" and sentence.is_post and (_is_memory(sentence, match) or _is_of_one(match, value)):
+            if rule.option == "data" and sentence.is_post and _is_no_amount(sentence, match, value):
                 continue
             if rule.option == "data" and (sized := grammar.BARE_SIZE.match(sentence.text, match.start())) and sized.end() > match.end():
                 continue  # "a 13B chat model"
@@ -391,9 +420,11 @@ def _stated(sentence: Sentence, task: str) -> Iterator[str]:
         for rule in (one for one in grammar.QUANTITIES if one.option in needed):
             found = rule.pattern.search(sentence.whole, start, end)
             value = rule.read(found) if found else ""
-            if found is None or not is_taken(rule.option, value):
+            if found is None or not is_taken(rule.option, value) or any(found[0].strip(" ,，") in words for words in sentence.noted):
                 continue
-            if rule.option != "data" or not (_is_memory(sentence, found) or _is_of_one(found, value)):
+            if any(found[0].strip(" ,，") in reading.words for reading in sentence.readings):
+                continue  # a length, say
+            if rule.option != "data" or not _is_no_amount(sentence, found, value):
                 yield found[0].strip(" ,，")
                 return
 
@@ -418,6 +449,11 @@ def _is_memory(sentence: Sentence, found: re.Match[str]) -> bool:
     return not any(_DATA_SAID.search(text) for text in (*inside, found[0]))
 
 
+def _is_no_amount(sentence: Sentence, found: re.Match[str], value: str) -> bool:
+    """Whether what reads as an amount of data in a post is memory, or the size of one of many."""
+    return _is_memory(sentence, found) or _is_of_one(found, value)
+
+
 def _is_size_of_counted(sentence: Sentence, found: re.Match[str]) -> bool:
     """Whether bytes are the size of pictures that are counted beside them: "1.2 million product
     photos (60 GB on disk)"."""
@@ -433,6 +469,7 @@ def _unit_of(found: re.Match[str]) -> str:
     return f"{found['amount']} {found['unit']}" if "unit" in found.re.groupindex else found[0]
 
 
+_AVERAGE = grammar.shape(r"{size_average}\s*$")
 _EACH = grammar.shape(r"\s{apiece_average}(?![a-z])|[\s]each(?![a-z])")
 """An amount of one of many is no amount of all."""
 #: So many tokens no sample has: they are those of one of several runs.
@@ -440,7 +477,10 @@ _MOST_EACH = 1e6
 
 
 def _is_of_one(found: re.Match[str], value: str) -> bool:
-    """Whether an amount is of one of many, and not of each of several runs: "500 tokens each"."""
+    """Whether an amount is of one of many, and not of each of several runs: "500 tokens each", 平均
+    150KB."""
+    if _BYTES.fullmatch(value) and _AVERAGE.search(found.string[: found.start()]):
+        return True
     if not _EACH.match(found.string, found.end()):
         return False
     tokens = _OF_TOKENS.search(value)

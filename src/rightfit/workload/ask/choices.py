@@ -118,6 +118,11 @@ def _read_tuning(sentence: Sentence) -> None:
         for _, pattern in named:
             for match in list(pattern.finditer(sentence.text)):
                 sentence.blank(match.start(), match.end())
+    if any(reading.option == "method" and reading.value in _ROLLS_OUT for reading in sentence.readings):
+        _read_choice(sentence, "rollout", grammar.ROLLOUTS)
+
+
+_ROLLS_OUT = ("ppo", "grpo")
 
 
 def infer(sentence: Sentence, text: str) -> list[Reading]:

@@ -112,7 +112,7 @@ _WORD = re.compile(r"\S+")
 _LONGEST_WINDOW = 6
 _VERSION = re.compile(r"\d\.\d\s")
 """A number with a part of one counts no things: "SD 1.5 image generation"."""
-_COUNTING = grammar.shape(r"{amount}\s*(?:{data_unit}|{epoch}|(?<!\d[bB])(?<!\d[bB]\s){long_unit}|{card})(?![a-z]|-[a-z])")
+_COUNTING = grammar.shape(r"{amount}\s*(?:{data_unit}|{epoch}|(?<!\d[bB])(?<!\d[bB]\s){long_unit}|{card}|{people})(?![a-z]|-[a-z])")
 
 
 def _gpus(text: str) -> Iterator[Name]:
@@ -174,6 +174,8 @@ def is_model(name: str) -> bool:
         return False  # "SFT" of a 72B model
     tokens = tables.tokens(tables.base_name(name))
     known = resolve._spellings()
+    if len(tokens) > 1 and resolve.known_by_size(name):
+        return True  # which a plan refuses, saying what is known
     if len(tokens) > 1 and (name.casefold() in bundled.exact_names() or tokens in known):
         return not set(tokens) <= _COMMON | _PLAIN_WORDS or len(tokens) > 2 or name.casefold() in _PHRASES
     if set(re.split(r"\s+", name.casefold())) & _EVERYDAY:

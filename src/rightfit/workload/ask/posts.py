@@ -62,10 +62,13 @@ _CLOUD_OF = grammar.shape(r"(?:'s)?\s*(?:{cloud_joint_zh})?\s*(?:的|an?\s|singl
 _BRACKETS = re.compile(r"[(（][^()（）]{1,60}[)）]")
 _CLAIM_ASKED = grammar.shape(r"(?<![A-Za-z]){claim_asked}|{claim_asked}(?<=[一-鿿])")
 _WHETHER = grammar.shape("{asks_whether}")
+PERMITTED = grammar.shape(
+    r"(?<![A-Za-z]){permits}\s(?:if\sit\s|for\sit\sto\s)?(?:runs?\s)(?:for\s)?(?:{about_en}\s)?(?P<en>{long_time})|跑\s*个?(?P<zh>{long_time})\s*(?:也|都)?{permits_zh}"
+)
 _LACKED = grammar.shape(r"{lacking}\s*{fast_network}")
 """A network that one's own servers lack."""
 
-#: Sentences of a post, and how long it is: words, three Chinese characters counting as two.
+#: Sentences of a post, and how many words it has at least.
 _MOST_SENTENCES, _FEWEST_WORDS = 1, 25
 #: Letters between a word for a replacement and what replaces.
 _NEAR = 20
@@ -74,8 +77,12 @@ _NEAR = 20
 def is_post(text: str) -> bool:
     """Whether a text is told as a story: several sentences, longer than a wish."""
     sentences = [part for part in _END.split(text) if part.strip()]
-    words = len(re.findall(r"[A-Za-z0-9][\w.,'-]*", text)) + len(re.findall("[一-鿿]", text)) * 2 // 3
-    return words >= _FEWEST_WORDS and (len(sentences) > _MOST_SENTENCES or len(list(statements(text))) > 4)
+    return length_in_words(text) >= _FEWEST_WORDS and (len(sentences) > _MOST_SENTENCES or len(list(statements(text))) > 4)
+
+
+def length_in_words(text: str) -> int:
+    """How long a text is: words, three Chinese characters counting as two."""
+    return len(re.findall(r"[A-Za-z0-9][\w.,'-]*", text)) + len(re.findall("[一-鿿]", text)) * 2 // 3
 
 
 def statements(text: str) -> Iterator[tuple[int, int]]:
@@ -339,7 +346,9 @@ def _past_cards(sentence: Sentence, parts: Sequence[tuple[int, int]]) -> Iterato
     for start, end in parts:
         text = sentence.whole[start : end + 1]
         is_past = (
-            _FAILS.search(_WHETHER.sub(" ", text)) or (fails_elsewhere and not (_QUESTION.search(text) or _WHETHER.search(text)))
+            _FAILS.search(_WHETHER.sub(" ", text))
+            or tells_past(text)
+            or (fails_elsewhere and not (_QUESTION.search(text) or _WHETHER.search(text)))
             if asks
             else _RAN_BEFORE.search(text)
         )
@@ -470,7 +479,14 @@ def _is_doubted(text: str, start: int, end: int) -> bool:
 
 
 def _is_told(text: str) -> bool:
+    if PERMITTED.search(text):
+        return False
     return bool((_TOLD.search(text) and not _WANTED.search(text)) or _ELSEWHERE.search(text) or is_hearsay(text))
+
+
+def tells_past(text: str) -> bool:
+    """Whether a statement tells of a run that is over."""
+    return bool(_RAN_BEFORE.search(text)) and not _WANTED.search(text)
 
 
 def is_hearsay(text: str) -> bool:

@@ -48,6 +48,8 @@ class Understood:
     cards: tuple[tuple[str, int], ...] = ()
     #: The cloud of each card that has its own: "a 4090 on RunPod or 8 H100".
     card_clouds: tuple[tuple[str, str], ...] = ()
+    #: Questions whose answers decide, of a story whose facts have no sure place in its plan.
+    open: tuple[Message, ...] = ()
 
     @property
     def wishes(self) -> dict[str, Any]:
@@ -142,6 +144,8 @@ class Sentence:
         self.cut: tuple[str, str] = ("", "")
         self.hours_a_day: tuple[str, float] = ("", 0.0)
         self.kinds: list[str] = []
+        #: Words that say that each thing is made anew, and how many times.
+        self.remade: tuple[str, float] = ("", 1.0)
         self.data_start = self.data_end = -1
         self.data_samples = 0.0
         self.data_set: tuple[str, str] = ("", "")
@@ -155,6 +159,8 @@ class Sentence:
         self.is_series = False
         #: Rows of a recommender's tables: the words, and how many bytes they are.
         self.vector_tables: tuple[str, float] = ("", 0.0)
+        #: How long samples are that are counted elsewhere: the words, and tokens.
+        self.usual_length: tuple[str, float] = ("", 0.0)
         self.per_time: tuple[str, str, float] | None = None
 
     def take(self, start: int, end: int, option: str, value: str) -> None:

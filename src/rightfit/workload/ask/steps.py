@@ -125,6 +125,12 @@ def settle_steps(sentence: Sentence, task: str) -> None:
     if held and epochs and not batch and _is_whole_batch(held * parse_count(epochs.value.split()[0]) / steps):
         sentence.noted.append(words)  # the same, said again
         return
+    if data and held and not epochs and (answers := _answers_of_step(sentence)):
+        sentence.readings.append(Reading("global_batch", f"{held * answers:.0f}", f"{data.words} {words}"))
+        sentence.readings.append(Reading("epochs", "1", words))
+        _say(sentence, "data", f"{steps * held:.0f} samples", f"{data.words}; {words}")
+        sentence.assumed.append(Message("workload.assumed_steps", steps=f"{steps:,.0f}", batch=f"{held:g}", samples=f"{steps * held:,.0f}"))
+        return
     if task not in ("train", "finetune") or (data and (not held or epochs)):
         sentence.asked.append(words)
         return
@@ -185,6 +191,20 @@ def _record(model: Reading | None) -> object:
 
 def _writes(sentence: Sentence) -> bool:
     return getattr(_record(_told(sentence, "model")), "kind", "") in _WRITING
+
+
+#: More prompts than a step of published recipes draws answers to: they are the whole set.
+_MOST_PROMPTS = 4096
+_TIMES = grammar.shape(r"(?:[x×*]|with\s|of\s)|每[条个道]")
+
+
+def _answers_of_step(sentence: Sentence) -> float:
+    """Answers to each prompt where the prompts that are told are those of one step, "512 prompts x
+    16 samples"; 0 where they are the whole set."""
+    data, answers = _told(sentence, "data"), _told(sentence, "completions")
+    if data is None or answers is None or _batch(sentence) or not _TIMES.match(answers.words):
+        return 0.0
+    return parse_count(answers.value) if _samples(sentence, data) <= _MOST_PROMPTS else 0.0
 
 
 def _are_images(data: Reading) -> bool:

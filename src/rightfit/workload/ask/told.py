@@ -104,6 +104,11 @@ def is_paid_now(text: str, start: int, end: int) -> bool:
     return bool(_PAYS.search(clause)) and not (_BOUND.search(clause) or _BOUND_AFTER.match(text, end))
 
 
+def is_most_paid(text: str, start: int, end: int) -> bool:
+    """Whether the money that stands there is the most that somebody pays."""
+    return _is_bound(text, start, end) or bool(_BOUND.search(text[start:end]))
+
+
 def read_prices(sentence: Sentence) -> None:
     """What others take for an hour, for electricity and for tokens, and what a card draws: none is
     a limit, a budget or an amount. Where it is said to be the most that is paid it stays."""
