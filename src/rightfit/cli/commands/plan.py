@@ -208,7 +208,7 @@ def plan(
         said = _said(model, file, wishes, ask=ask, ask_with=ask_with, view=view)
     except UnreadWordsError as error:
         # A person gets the plan of the rest, under the words that it leaves out; a program stops.
-        if view.is_machine or not (error.leaves_a_plan or (_asks(sentence) and not given)):
+        if view.is_machine or not error.leaves_a_plan:
             return _nearest(sentence, given, error, view, story)
         unread, said = error, (error.wishes.pop("model", None), None, error.wishes)
     except NoModelError as error:
@@ -274,7 +274,7 @@ def plan(
 
         answer = with_alternatives(answer, found, view, catalog=catalog)
     emit(answer, view)
-    if unread and not (found.best and _asks(sentence)):
+    if unread and unread.turns and not (found.best and _asks(sentence)):
         raise unread
     return 0 if found.best else 1
 
@@ -405,7 +405,7 @@ def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence
 def _story(ask: str, sentence: str, given: Mapping[str, Any], view: View) -> list[str]:
     """What leads the answer to a long post: what was understood of it, what was left out, and the
     questions that decide; nothing of any other sentence."""
-    from rightfit.explain.stories import story_lines, told_first
+    from rightfit.explain.stories import model_lines, story_lines, told_first
     from rightfit.explain.told_prices import price_lines
     from rightfit.workload.ask import understand
 
@@ -416,7 +416,9 @@ def _story(ask: str, sentence: str, given: Mapping[str, Any], view: View) -> lis
     if not told_first(found):
         return []
     told = {**found.wishes, **{name: value for name, value in given.items() if value is not None}}
-    return story_lines(found, told, view.lang, price_lines(sentence, told, open_market(view), view.lang))
+    catalog = open_market(view)
+    prices = price_lines(sentence, told, catalog, view.lang)
+    return [*story_lines(found, told, view.lang, prices), *model_lines(found, told, catalog, view.lang)]
 
 
 def _tell_story(story: Sequence[str], view: View) -> None:

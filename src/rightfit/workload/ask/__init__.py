@@ -62,6 +62,7 @@ from rightfit.workload.ask.figured import (
 )
 from rightfit.workload.ask.leftover import BLANK, left_over
 from rightfit.workload.ask.lengths import read_length_law, read_lengths, settle_lengths
+from rightfit.workload.ask.likenesses import read_likeness, settle_likeness
 from rightfit.workload.ask.mixtures import read_mixture
 from rightfit.workload.ask.named import (
     note_links,
@@ -136,6 +137,10 @@ _ARROW = re.compile(r"(?<=[A-Za-z0-9])\s*(?:->|=>|→)\s*(?=[A-Za-z])")
 """From one language or format to another: "en->de"."""
 
 
+_SIZED_SET = grammar.shape(r"(?<![\w.,-])(\d[\d.,]*[km]?)-({sized_thing})(?=\s{set_of_data}(?![a-z]))")
+"""A data set by how many things it has: "my 30k-sample dataset"."""
+_ONCE_OVER = re.compile(r"(?<=[提抽取])一遍(?=[一-鿿]{0,2}特征)")
+"""What says of features that they are taken once, which is no epoch: 重新提一遍特征."""
 _BARE_MEMORY = grammar.shape(
     r"(?<![A-Za-z0-9])((?:A100|A800|V100|4090|3080|H20)\s(?:16|20|32|40|48|80|96))(?=\s*(?:[,，.。;；)）/?？]|{between_cards}(?![a-z])|$))"
 )
@@ -150,6 +155,7 @@ def _spelled_out(text: str) -> str:
     text = _SHORT_TOKENS.sub(r"\1 tokens", _ARROW.sub(" to ", text))
     text = _BARE_MEMORY.sub(r"\1GB", text)
     text = _DISTILLED.sub(" distill ", _TAG.sub(r"\1-", _ASKED_BY_NOT.sub("吗", text)))
+    text = _ONCE_OVER.sub("", _SIZED_SET.sub(r"\1 \2s", text))
     return _CARD_OF.sub(r"\1张\2GB卡", _JOINED.sub(" + ", _KIND_BEHIND.sub(" ", text)))
 
 
@@ -221,6 +227,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     deny_unavailable(sentence)
     read_adapters(sentence)
     read_families(sentence)
+    read_likeness(sentence)
     read_names(sentence)
     read_voice(sentence)
     read_mixture(sentence)
@@ -325,6 +332,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
         for match in list(again.finditer(sentence.text)):
             sentence.blank(*match.span())
     settle_choices(sentence)
+    settle_likeness(sentence, task)
     settle_named(sentence)
     settle_purchase(sentence)
     _note_other_card(sentence)
