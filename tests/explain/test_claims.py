@@ -243,7 +243,9 @@ def test_weights_in_few_bits_are_judged_as_such() -> None:
     assert (few.claim, plain.claim) == ("right", "unknown")
     assert "用 8 位（FP8）" in plain.explanation_zh
     assert "权重（INT4）" in few.explanation_zh
-    (wrong,) = api.check("Llama-2-13B INT8 能在T4上跑吗")
+    (tight,) = api.check("Llama-2-13B INT8 能在T4上跑吗")
+    assert (tight.claim, tight.facts["answer"]) == ("unknown", "just")
+    (wrong,) = api.check("Llama-2-13B FP16 能在T4上跑吗")
     assert wrong.claim == "wrong"
 
 
