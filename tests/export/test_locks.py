@@ -107,6 +107,16 @@ def test_a_larger_lock_serves_a_set_within_it_and_no_other() -> None:
     assert not constraints(frozenset())
 
 
+def test_what_a_larger_set_names_itself_is_held_for_a_smaller_one_too() -> None:
+    """numpy, say, which a smaller set installs because another package asks for it."""
+    for lock in every_lock():
+        for word in sorted(lock.packages) if len(lock.packages) > 1 else ():
+            names = [pin.partition("==")[0] for pin in constraints(lock.packages - {word}).splitlines()[1:]]
+            larger = [other for other in every_lock() if lock.packages - {word} <= other.packages]
+            if "==" in word and not word.startswith("torch") and min(larger, key=lambda one: (len(one.packages), one.number)) == lock:
+                assert names.count(word.partition("[")[0].partition("==")[0]) == 1, (lock, word)
+
+
 def test_a_list_for_conda_names_packages_alone() -> None:
     lines = pip_lines(stack_of(job_of(plan_document(plan_values("lora-8b-aws")))))
     assert not [line for line in lines if line.startswith("-c")]

@@ -35,6 +35,16 @@ def test_mean_and_variation_and_cuts() -> None:
     assert read_lengths("p50=500,cv=1").mean == pytest.approx(500 * math.sqrt(2.0))
 
 
+def test_mean_and_a_percentile_come_back() -> None:
+    for mean, share, high in ((2317, 99, 18000), (500, 95, 900), (1200, 90, 1200), (300, 99.9, 4000)):
+        law = read_lengths(f"mean={mean},p{share}={high}")
+        assert law.mean == mean
+        assert law.quantiles(np.array([share / 100.0])) == pytest.approx([high]) if high > mean else law.variation == 0
+    for impossible in ("mean=500,p99=400", "mean=500,p90=5000", "mean=500,p40=600"):
+        with pytest.raises(QuantityError):
+            read_lengths(impossible)
+
+
 def test_what_the_context_leaves() -> None:
     assert read_lengths("200..4000").capped(1000) == Lengths(600.0, 0.0, 200, 1000, even=True)
     assert read_lengths("mean=512,cv=1").capped(1000).largest == 1000

@@ -23,6 +23,9 @@ BUILD = re.compile(r"(?<=\d)\+[a-z]+[\d.]*")
 release."""
 VALUED = ("-c", "-r", "--extra-index-url", "--index-url", "--find-links")
 """Options of pip that stand before their value."""
+EXTRAS = re.compile(r"\[[^\]]*\]")
+OF_THE_IMAGE = re.compile(r"torch|triton")
+"""What a set that does not name it finds in its image, whatever release that is."""
 NAMED = re.compile(r"[\w.-]+(\[[\w,.-]+\])?(?=[=<>!~]|$)")
 
 
@@ -46,13 +49,14 @@ def packages_of(words: Iterable[str]) -> frozenset[str]:
 
 
 def constraints(packages: frozenset[str]) -> str:
-    """The lock of a set of packages as pip reads it, that of a larger set where it holds this one;
-    "" where there is none."""
+    """The lock of a set of packages as pip reads it, that of a larger set where it holds this one,
+    with what that names itself; "" where there is none."""
     able = [lock for lock in _locks() if packages and packages <= lock.packages]
     if not able:
         return ""
-    chosen = min(able, key=lambda lock: (len(lock.packages), lock.number)).number
-    lines = [pin for pin, numbers in _pins().items() if chosen in numbers]
+    chosen = min(able, key=lambda lock: (len(lock.packages), lock.number))
+    direct = {EXTRAS.sub("", word) for word in chosen.packages - packages if "==" in word and not OF_THE_IMAGE.match(word)}
+    lines = sorted(direct.union(pin for pin, numbers in _pins().items() if chosen.number in numbers))
     return f"# Releases that went together on {as_of()}, also of what these packages ask for.\n" + "".join(f"{line}\n" for line in lines)
 
 

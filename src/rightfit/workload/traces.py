@@ -117,8 +117,8 @@ _NAMED = r"({statistic})\s*[=:]\s*([0-9]+(?:\.[0-9]+)?)(k?)"
 
 
 def read_lengths(text: str) -> Lengths:
-    """A law of lengths as typed: "1024", "200..4000" (all alike), "p50=500,p95=3000" or
-    "mean=512,cv=1" (log-normal; min= and max= cut it)."""
+    """A law of lengths as typed: "1024", "200..4000" (all alike), "p50=500,p95=3000",
+    "mean=512,cv=1" or "mean=512,p99=4000" (log-normal; min= and max= cut it)."""
     folded = text.strip().casefold().removesuffix("tokens").strip()
     between = _EVEN.match(folded.replace(" ", "")) if ".." in folded or "~" in folded else None
     if between:
@@ -146,8 +146,8 @@ def _length(part: str, text: str) -> int:
 
 
 def _log_normal(named: Mapping[str, float], text: str) -> Lengths:
-    """A log-normal law from two percentiles, or from its mean (or median) and
-    coefficient of variation."""
+    """A log-normal law from two percentiles, or from its mean (or median) and coefficient of
+    variation, or from its mean and a percentile above it."""
     shares = sorted((float(name[1:]) / 100.0, value) for name, value in named.items() if name[0] == "p")
     if len(shares) == 2 and "mean" not in named and "cv" not in named:
         (low_share, low), (high_share, high) = shares
@@ -156,6 +156,15 @@ def _log_normal(named: Mapping[str, float], text: str) -> Lengths:
         scores = [NormalDist().inv_cdf(share) for share in (low_share, high_share)]
         spread = math.log(high / low) / (scores[1] - scores[0])
         mean, variation = low * math.exp(spread**2 / 2.0 - spread * scores[0]), math.sqrt(math.expm1(spread**2))
+    elif len(shares) == 1 and "mean" in named and "cv" not in named:
+        mean, ((share, high),) = named["mean"], shares
+        score = NormalDist().inv_cdf(share) if 0.5 < share < 1 else 0.0
+        # ln(high / mean) = score * spread - spread^2 / 2, of which the smaller root is the law: no
+        # spread lifts the percentile higher than exp(score^2 / 2) times the mean.
+        rest = score**2 - 2.0 * math.log(max(high, mean) / mean) if mean > 0 else -1.0
+        if high < mean or rest < 0:
+            raise QuantityError(Message("workload.percentiles", value=text, why=_LENGTHS_EXAMPLE))
+        variation = math.sqrt(math.expm1((score - math.sqrt(rest)) ** 2))
     elif "mean" in named and not shares:
         mean, variation = named["mean"], named.get("cv", 0.0)
     elif len(shares) == 1 and shares[0][0] == 0.5 and "cv" in named and "mean" not in named:

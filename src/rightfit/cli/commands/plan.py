@@ -203,12 +203,12 @@ def plan(
     if model is None and file is None and ask is None and set(given) == {"data"} and (size := _bytes_told(given["data"])):
         return _of_data(size, view)
     unread: UnreadWordsError | None = None
-    story = _story(ask, {"model": model, **wishes}, view) if ask and file is None and ask_with is None else []
+    story = _story(ask, sentence, {"model": model, **wishes}, view) if ask and file is None and ask_with is None else []
     try:
         said = _said(model, file, wishes, ask=ask, ask_with=ask_with, view=view)
     except UnreadWordsError as error:
         # A person gets the plan of the rest, under the words that it leaves out; a program stops.
-        if view.is_machine or not (error.leaves_a_plan or (_asks(sentence) and not given)):
+        if view.is_machine or not error.leaves_a_plan:
             return _nearest(sentence, given, error, view, story)
         unread, said = error, (error.wishes.pop("model", None), None, error.wishes)
     except NoModelError as error:
@@ -272,7 +272,7 @@ def plan(
 
         answer = with_alternatives(answer, found, view, catalog=catalog)
     emit(answer, view)
-    if unread and not (found.best and _asks(sentence)):
+    if unread and unread.turns and not (found.best and _asks(sentence)):
         raise unread
     return 0 if found.best else 1
 
@@ -400,17 +400,23 @@ def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence
     return 0
 
 
-def _story(ask: str, given: Mapping[str, Any], view: View) -> list[str]:
+def _story(ask: str, sentence: str, given: Mapping[str, Any], view: View) -> list[str]:
     """What leads the answer to a long post: what was understood of it, what was left out, and the
     questions that decide; nothing of any other sentence."""
-    from rightfit.explain.stories import story_lines
+    from rightfit.explain.stories import model_lines, story_lines, told_first
+    from rightfit.explain.told_prices import price_lines
     from rightfit.workload.ask import understand
 
     try:
         found = understand(ask)
     except RightfitError:  # it is refused where it is planned
         return []
-    return story_lines(found, {**found.wishes, **{name: value for name, value in given.items() if value is not None}}, view.lang)
+    if not told_first(found):
+        return []
+    told = {**found.wishes, **{name: value for name, value in given.items() if value is not None}}
+    catalog = open_market(view)
+    prices = price_lines(sentence, told, catalog, view.lang)
+    return [*story_lines(found, told, view.lang, prices), *model_lines(found, told, catalog, view.lang)]
 
 
 def _tell_story(story: Sequence[str], view: View) -> None:

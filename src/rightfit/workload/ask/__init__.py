@@ -60,9 +60,11 @@ from rightfit.workload.ask.figured import (
     work_off_daily,
 )
 from rightfit.workload.ask.leftover import BLANK, left_over
-from rightfit.workload.ask.lengths import read_lengths, settle_lengths
+from rightfit.workload.ask.lengths import read_length_law, read_lengths, settle_lengths
+from rightfit.workload.ask.likenesses import read_likeness, settle_likeness
 from rightfit.workload.ask.mixtures import read_mixture
 from rightfit.workload.ask.named import (
+    note_links,
     read_cards,
     read_classes,
     read_data_place,
@@ -127,10 +129,25 @@ _DISTILLED = re.compile(r"(?<=[A-Za-z0-9])\s*的?蒸馏(?:版|模型)?\s*(?=(?:[
 """Between the name of a model and the size of what was distilled from it: R1 蒸馏 32B."""
 
 
+_SIZED_SET = grammar.shape(r"(?<![\w.,-])(\d[\d.,]*[km]?)-({sized_thing})(?=\s{set_of_data}(?![a-z]))")
+"""A data set by how many things it has: "my 30k-sample dataset"."""
+_ONCE_OVER = re.compile(r"(?<=[提抽取])一遍(?=[一-鿿]{0,2}特征)")
+"""What says of features that they are taken once, which is no epoch: 重新提一遍特征."""
+_BARE_MEMORY = grammar.shape(
+    r"(?<![A-Za-z0-9])((?:A100|A800|V100|4090|3080|H20)\s(?:16|20|32|40|48|80|96))(?=\s*(?:[,，.。;；)）/?？]|{between_cards}(?![a-z])|$))"
+)
+"""A card with its memory, which is its only number there: "one A100 80 or one H100"."""
+
+
+_SHORT_TOKENS = re.compile(r"(?<=\d)(\s?k?)\s?toks?(?![a-z])(?!\s?/)", re.IGNORECASE)
+
+
 def _spelled_out(text: str) -> str:
     """The text with what people write short as the readers know it."""
+    text = _SHORT_TOKENS.sub(r"\1 tokens", text)
+    text = _BARE_MEMORY.sub(r"\1GB", text)
     text = _DISTILLED.sub(" distill ", _TAG.sub(r"\1-", _ASKED_BY_NOT.sub("吗", text)))
-    return _JOINED.sub(" + ", _KIND_BEHIND.sub(" ", text))
+    return _JOINED.sub(" + ", _KIND_BEHIND.sub(" ", _ONCE_OVER.sub("", _SIZED_SET.sub(r"\1 \2s", text))))
 
 
 _SETTING_END = re.compile(r"(=[^\s;]+)\s+(?=[A-Za-z_][\w.-]*=\S)|(--[A-Za-z][\w-]*(?:[= ][^\s-]\S*)?)\s+(?=--[A-Za-z])")
@@ -200,8 +217,10 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     deny_unavailable(sentence)
     read_adapters(sentence)
     read_families(sentence)
+    read_likeness(sentence)
     read_names(sentence)
     read_mixture(sentence)
+    read_length_law(sentence)
     read_lengths(sentence)
     if store:
         settle_data_store(sentence, store, owner)
@@ -210,6 +229,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
             sentence.note(*match.span())
     give_up_own(sentence)
     read_cards(sentence)
+    note_links(sentence)
     compare_cards(sentence)
     settle_card_clouds(sentence)
     for read in (read_series, read_paged, read_figured, read_watched, read_classes, read_lease):
@@ -283,9 +303,9 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     _read_amount(sentence, inferred)
     inferred += assume_labels(sentence, task)
     made = sentence.has("data") and (sentence.has("denoise_steps") or sentence.has("output_tokens"))
-    if made and not any(
-        one.option in ("task", "method") for one in (*inferred, *sentence.readings)
-    ):  # answers are made, nothing is trained
+    if sentence.has("denoise_steps") and not made and not _has_task(sentence, inferred) and sentence.has("model"):
+        inferred = [Reading("task", "serve", ""), *inferred]  # one after the other: "50 steps, how long is one?"
+    if made and not _has_task(sentence, inferred):  # answers are made, nothing is trained
         inferred = [Reading("task", "batch", ""), *inferred]
         sentence.readings = [as_prompt(reading) for reading in sentence.readings]
     if any(one.option == "method" and one.value == "grpo" for one in sentence.readings):  # answers are what is cut
@@ -299,6 +319,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
         for match in list(again.finditer(sentence.text)):
             sentence.blank(*match.span())
     settle_choices(sentence)
+    settle_likeness(sentence, task)
     settle_named(sentence)
     settle_purchase(sentence)
     _note_other_card(sentence)
@@ -326,6 +347,10 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
         tuple(sentence.card_clouds),
         open_points(sentence, inferred, weighty, left_out, _is_no_amount),
     )
+
+
+def _has_task(sentence: Sentence, inferred: list[Reading]) -> bool:
+    return any(one.option in ("task", "method") for one in (*inferred, *sentence.readings))
 
 
 _LIMIT_AHEAD = grammar.shape(r"(?:{deadline_head}|(?<![a-z]){limit_head}|=|:)\s*$")
@@ -391,6 +416,8 @@ def _stated(sentence: Sentence, task: str) -> Iterator[str]:
             value = rule.read(found) if found else ""
             if found is None or not is_taken(rule.option, value) or any(found[0].strip(" ,，") in words for words in sentence.noted):
                 continue
+            if any(found[0].strip(" ,，") in reading.words for reading in sentence.readings):
+                continue  # a length, say
             if rule.option != "data" or not _is_no_amount(sentence, found, value):
                 yield found[0].strip(" ,，")
                 return

@@ -118,6 +118,11 @@ def _read_tuning(sentence: Sentence) -> None:
         for _, pattern in named:
             for match in list(pattern.finditer(sentence.text)):
                 sentence.blank(match.start(), match.end())
+    if any(reading.option == "method" and reading.value in _ROLLS_OUT for reading in sentence.readings):
+        _read_choice(sentence, "rollout", grammar.ROLLOUTS)
+
+
+_ROLLS_OUT = ("ppo", "grpo")
 
 
 def infer(sentence: Sentence, text: str) -> list[Reading]:
@@ -136,6 +141,8 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
         sentence.assumed.append(Message("workload.assumed_own_data", words=own[0]))
     if not task and any(one.option == "model" and is_relative(one.value) for one in sentence.readings):
         task = "train"  # nobody adapts weights of a network that is only like it
+    if not task and not sentence.has("data") and grammar.ONE_PERSON.search(sentence.text):
+        task = "serve"
     inferred = [Reading("task", task, "")] if task else []
     if task == "prepare" and (operation := _heaviest(sentence, text) or _usual_operation(sentence, text)):
         inferred.append(Reading("operation", operation, ""))

@@ -553,8 +553,12 @@ def work_off_daily(sentence: Sentence) -> bool:
     found, is_late = NOT_AT_ONCE.search(sentence.whole), sentence.has("deadline")
     if found and sentence.has("data") and (again := DENIED_AT_ONCE.search(sentence.text)):  # "offline" says the task
         sentence.note(*again.span())
-    if not (found or is_late) or told is None or not _IN_A_DAY.search(told.value) or sentence.has("data") or sentence.has("latency"):
+    if not (found or is_late) or told is None or not _IN_A_DAY.search(told.value):
         return False
+    if any(sentence.has(option) for option in ("data", "latency", "ttft", "tpot", "office_hours")) or grammar.STRONG["serve"].search(
+        sentence.whole
+    ):
+        return False  # somebody waits, or a service is what is asked for
     if again := NOT_AT_ONCE.search(sentence.text):
         sentence.note(*again.span())
     sentence.readings[sentence.readings.index(told)] = Reading("data", f"{told.value.partition('/')[0]} samples", told.words)

@@ -262,6 +262,7 @@ METHODS = _spelled("method")
 UPDATES = {value: spelled for value, spelled in METHODS.items() if value in ("qlora", "dora", "lora", "full")}
 TUNING_METHODS = _spelled("tuning_method")
 TUNING_KINDS = _spelled("tuning_kind")
+ROLLOUTS = _spelled("rollout")
 PURCHASES = _spelled("purchase")
 PRECISIONS = _spelled("precision")
 QUANTIZATIONS = _spelled("quantization")

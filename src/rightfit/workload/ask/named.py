@@ -563,3 +563,21 @@ def settle_lease(sentence: Sentence, task: str) -> None:
         sentence.asked.remove(sentence.lease)
         sentence.noted.append(sentence.lease)
         sentence.assumed.append(Message("workload.assumed_lease", words=sentence.lease))
+
+
+_LINKS = grammar.shape(
+    r"(?:{link_denial}(?:[\s,，/、]|{between_cards}\s)*{fast_link}(?:(?:[\s,，/、]|{between_cards}\s)+{fast_link})*(?![A-Za-z])(?:桥接?)?\s*)+"
+    r"|(?<![A-Za-z]){nothing_but}\s?pcie(?![A-Za-z])|(?<![A-Za-z])pcie(?:\s?[345](?:\.0)?)?\s{nothing_but}(?![A-Za-z])"
+)
+
+
+def note_links(sentence: Sentence) -> None:
+    """That cards have no fast link is no wish where none of that name has one: it is how they are
+    planned."""
+    named = [one for reading in sentence.readings if reading.option == "gpu" for one in reading.value.split(",")]
+    if sentence.own_machine:
+        named.append(re.sub(r"^\d+\s?x\s?|@.*$", "", sentence.own_machine))
+    records = [facts.accelerators()[one] for name in named for one in facts.match_accelerators(name)]
+    if records and not any(card.nvlink_bandwidth for card in records):
+        for found in list(_LINKS.finditer(sentence.text)):
+            sentence.note(*found.span())

@@ -129,6 +129,12 @@ def settle_steps(sentence: Sentence, task: str) -> None:
     if held and epochs and not batch and _is_whole_batch(held * parse_count(epochs.value.split()[0]) / steps):
         sentence.noted.append(words)  # the same, said again
         return
+    if data and held and not epochs and (answers := _answers_of_step(sentence)):
+        sentence.readings.append(Reading("global_batch", f"{held * answers:.0f}", f"{data.words} {words}"))
+        sentence.readings.append(Reading("epochs", "1", words))
+        _say(sentence, "data", f"{steps * held:.0f} samples", f"{data.words}; {words}")
+        sentence.assumed.append(Message("workload.assumed_steps", steps=f"{steps:,.0f}", batch=f"{held:g}", samples=f"{steps * held:,.0f}"))
+        return
     if not batch and data and held and task == "finetune" and sentence.has("method"):  # as their trainers do
         batch = 1.0 if _are_images(data) else tables.coefficients("planning")["least_global_batch"]
         sentence.readings.append(Reading("global_batch", f"{batch:g}", words))
@@ -141,6 +147,20 @@ def settle_steps(sentence: Sentence, task: str) -> None:
     if not sentence.has("epochs"):
         sentence.readings.append(Reading("epochs", f"{max(passed / held, 0.001):.4g}" if held else "1", words))
     sentence.assumed.append(Message("workload.assumed_steps", steps=f"{steps:,.0f}", batch=f"{batch:g}", samples=f"{passed:,.0f}"))
+
+
+#: More prompts than a step of published recipes draws answers to: they are the whole set.
+_MOST_PROMPTS = 4096
+_TIMES = grammar.shape(r"(?:[x×*]|with\s|of\s)|每[条个道]")
+
+
+def _answers_of_step(sentence: Sentence) -> float:
+    """Answers to each prompt where the prompts that are told are those of one step, "512 prompts x
+    16 samples"; 0 where they are the whole set."""
+    data, answers = _told(sentence, "data"), _told(sentence, "completions")
+    if data is None or answers is None or _batch(sentence) or not _TIMES.match(answers.words):
+        return 0.0
+    return parse_count(answers.value) if _samples(sentence, data) <= _MOST_PROMPTS else 0.0
 
 
 def _are_images(data: Reading) -> bool:
