@@ -219,7 +219,7 @@ def plan(
     except SeveralPlansError as error:
         from rightfit.cli.typical import several_answer
 
-        emit(several_answer(error.parts, view, catalog=open_market(view), questions=asked_for.questions if ask else ()), view)
+        emit(several_answer(error.found, error.parts, view, catalog=open_market(view), questions=asked_for.questions if ask else ()), view)
         return 0
     except InputError as refused:
         return _nearest(sentence, given, refused, view, story)
@@ -234,11 +234,13 @@ def plan(
     from rightfit import api
     from rightfit.cli.plan_view import plan_answer, with_answers
     from rightfit.planner.home_currency import in_home_currency
+    from rightfit.search.sense import repeated
 
     catalog = open_market(view)
     asked: dict[str, Any] = {"top": _num_options(view), "simulate": simulate, "staged": staged, "runs": runs}
     try:
-        found: Plan = api.plan(workload, catalog=catalog, have=have or None, **asked)
+        with repeated(asked_for.repeated[1] if ask else 1.0):
+            found: Plan = api.plan(workload, catalog=catalog, have=have or None, **asked)
     except RightfitError:
         _tell_story(story, view)
         raise
