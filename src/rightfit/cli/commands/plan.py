@@ -221,7 +221,7 @@ def plan(
     except SeveralPlansError as error:
         from rightfit.cli.typical import several_answer
 
-        emit(several_answer(error.parts, view, catalog=open_market(view), questions=asked_for.questions if ask else ()), view)
+        emit(several_answer(error.found, error.parts, view, catalog=open_market(view), questions=asked_for.questions if ask else ()), view)
         return 0
     except InputError as refused:
         if not given and _rated(sentence, view):
@@ -240,11 +240,13 @@ def plan(
     from rightfit import api
     from rightfit.cli.plan_view import plan_answer, with_answers
     from rightfit.planner.home_currency import in_home_currency
+    from rightfit.search.sense import repeated
 
     catalog = open_market(view)
     asked: dict[str, Any] = {"top": _num_options(view), "simulate": simulate, "staged": staged, "runs": runs}
     try:
-        found: Plan = api.plan(workload, catalog=catalog, have=have or None, **asked)
+        with repeated(asked_for.repeated[1] if ask else 1.0):
+            found: Plan = api.plan(workload, catalog=catalog, have=have or None, **asked)
     except RightfitError:
         if ask and not given and _rated(sentence, view):
             return 0
@@ -414,7 +416,7 @@ def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence
 def _story(ask: str, sentence: str, given: Mapping[str, Any], view: View) -> list[str]:
     """What leads the answer to a long post: what was understood of it, what was left out, and the
     questions that decide; nothing of any other sentence."""
-    from rightfit.explain.stories import story_lines, told_first
+    from rightfit.explain.stories import model_lines, story_lines, told_first
     from rightfit.explain.told_prices import price_lines
     from rightfit.workload.ask import understand
 
@@ -425,7 +427,9 @@ def _story(ask: str, sentence: str, given: Mapping[str, Any], view: View) -> lis
     if not told_first(found):
         return []
     told = {**found.wishes, **{name: value for name, value in given.items() if value is not None}}
-    return story_lines(found, told, view.lang, price_lines(sentence, told, open_market(view), view.lang))
+    catalog = open_market(view)
+    prices = price_lines(sentence, told, catalog, view.lang)
+    return [*story_lines(found, told, view.lang, prices), *model_lines(found, told, catalog, view.lang)]
 
 
 def _tell_story(story: Sequence[str], view: View) -> None:

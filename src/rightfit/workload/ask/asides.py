@@ -61,10 +61,15 @@ def read_untrained(sentence: Sentence) -> None:
     sentence.untrained = sentence.blank(*found.span()).strip(" ,，")
 
 
+def asked_of_documents(sentence: Sentence) -> bool:
+    """Whether questions are asked of documents, which are searched for each."""
+    return _shape(_ASKED_OF).search(sentence.whole) is not None
+
+
 def settle_untrained(sentence: Sentence) -> str:
     """The task of a sentence that trains nothing, "" of another: bytes of text are searched for
     each question, and a small model answers where none is named."""
-    if not sentence.untrained or sentence.has("method") or not _shape(_ASKED_OF).search(sentence.whole):
+    if not sentence.untrained or sentence.has("method") or not asked_of_documents(sentence):
         return ""
     for reading in [one for one in sentence.readings if one.option == "data"]:
         sentence.readings.remove(reading)
@@ -130,10 +135,13 @@ def assume_small(sentence: Sentence, task: str) -> list[Reading]:
     """What words for little say: the least that runs is few bits for one user."""
     found: list[Reading] = []
     planning = tables.coefficients("planning")
-    if task == "serve" and _shape(_LEAST).search(sentence.whole):
+    if task == "serve" and (least := _shape(_LEAST).search(sentence.whole)):
         if not (sentence.has("users") or sentence.has("rate") or sentence.has("quantization") or sentence.own_machine):
-            found += [Reading("users", "1", ""), Reading("quantization", "int4", ""), Reading("objective", "cost", "")]
-            sentence.assumed.append(Message("workload.assumed_least"))
+            few_bits = [] if draws(sentence) else [Reading("quantization", "int4", "")]
+            found += [Reading("users", "1", ""), *few_bits, Reading("objective", "cost", "")]
+            sentence.assumed.append(
+                Message("workload.assumed_least") if few_bits else Message("workload.assumed_one_tries", words=least[0])
+            )
         for again in list(_shape(_LEAST).finditer(sentence.text)):
             sentence.blank(*again.span())
     if task == "serve" and (light := _shape(_LIGHT).search(sentence.text)) is not None:
