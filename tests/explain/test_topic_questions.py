@@ -124,6 +124,14 @@ ASKED = {
     "hangs_on_several": ("双卡训练卡住不动怎么办", "Why does vLLM with tensor-parallel-size 2 hang?"),
     "output_is_garbage": ("模型输出乱码怎么办", "Why is the output gibberish?"),
     "busy_and_slow_service": ("GPU 100% 但吞吐很低，为什么", "Throughput is low though the GPU is at 100%, why?"),
+    "out_of_memory_of_running_engine": ("vLLM 跑了 5 小时突然 OOM，怎么回事", "Why does my vLLM server go OOM after a few hours?"),
+    "cards_mixed": ("3090 和 4090 能混用训练吗", "Can I mix a 3090 and a 4090 in one training job?"),
+    "spot_for_service": ("竞价实例适合推理服务吗", "Are spot instances good for inference?"),
+    "memory_fragments": ("显存碎片怎么解决", "How do I fix CUDA memory fragmentation?"),
+    "first_run_slow": ("为什么第一次推理特别慢", "Why is the first request so slow?"),
+    "memory_full_but_idle": ("显存占满但利用率是 0，怎么回事", "Why is GPU memory full but utilization 0?"),
+    "runs_on_cpu": ("为什么 Ollama 用的是 CPU", "Ollama is using CPU, why?"),
+    "batch_and_throughput": ("batch 越大吞吐越高吗", "Is a bigger batch always better for throughput?"),
     "prefix_or_lora": ("Prefix-tuning 和 LoRA 哪个好", "Is prefix tuning better than LoRA?"),
 }
 

@@ -758,7 +758,7 @@ def compared(spoken: Sequence[str], sentence: str, catalog: Catalog, lang: Lang)
     lines = [card_line(card, catalog, lang) for card in cards]
     prices = sorted((least[0], card.name) for card in cards if (least := _least(card.name, catalog)) is not None)
     is_price, is_speed = (bool(_pattern(name).search(sentence)) for name in ("cheaper", "faster"))
-    head = [ratio] if is_speed else [_better_at(cards[0], cards[1], lang)] if len(cards) == 2 else []
+    head = [ratio] if is_speed else [_better_at(cards[0], cards[1], lang)] if len(cards) == 2 and not is_price else []
     if is_price and not is_speed and len(prices) > 1:
         (price, better), (dearer, other) = prices[0], prices[1]
         head.append(_text("cheaper", lang, better=better, price=q.money_text(price), other=other, dearer=q.money_text(dearer)))
@@ -768,7 +768,7 @@ def compared(spoken: Sequence[str], sentence: str, catalog: Catalog, lang: Lang)
     return [
         *head,
         *lines,
-        *([] if is_speed or len(cards) == 2 else [ratio]),
+        *([] if is_speed else [ratio]),
         *money,
         *stack_lines(cards, lang),
         *new_cuda_lines(cards, lang),
