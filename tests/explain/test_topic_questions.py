@@ -128,7 +128,6 @@ ASKED = {
     "cards_mixed": ("3090 和 4090 能混用训练吗", "Can I mix a 3090 and a 4090 in one training job?"),
     "spot_for_service": ("竞价实例适合推理服务吗", "Are spot instances good for inference?"),
     "memory_fragments": ("显存碎片怎么解决", "How do I fix CUDA memory fragmentation?"),
-    "first_run_slow": ("为什么第一次推理特别慢", "Why is the first request so slow?"),
     "memory_full_but_idle": ("显存占满但利用率是 0，怎么回事", "Why is GPU memory full but utilization 0?"),
     "runs_on_cpu": ("为什么 Ollama 用的是 CPU", "Ollama is using CPU, why?"),
     "batch_and_throughput": ("batch 越大吞吐越高吗", "Is a bigger batch always better for throughput?"),
