@@ -33,11 +33,12 @@ class NoModelError(InputError):
 
 
 class SeveralPlansError(InputError):
-    """A sentence that names several models or steps; `parts`: the wishes of each, in order."""
+    """A sentence that names several models or steps; `found`: what it says, `parts`: the wishes of
+    each, in order."""
 
     def __init__(self, found: Understood, parts: Sequence[Mapping[str, Any]]) -> None:
         super().__init__(found.question(), field="ask")
-        self.parts = tuple(parts)
+        self.found, self.parts = found, tuple(parts)
 
 
 class UnreadWordsError(InputError):
