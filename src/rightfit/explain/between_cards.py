@@ -15,9 +15,10 @@ from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.beside.questions import without_questions
+from rightfit.explain.card_stacks import stack_lines
 from rightfit.explain.claim_words import best_rate
 from rightfit.explain.fit_claims import counted_weights, format_of
-from rightfit.explain.messages import topic, topic_text, topic_words
+from rightfit.explain.messages import topic_text, topic_words
 from rightfit.explain.weight_questions import USABLE, USUAL_TOKENS
 from rightfit.explain.yes_or_no import is_question
 from rightfit.messages import LANGS, Lang
@@ -177,9 +178,3 @@ def _notes(sets: Sequence[Set], wishes: Mapping[str, Any], lang: Lang) -> list[s
         other = next(one.card for one in sets if not one.card.fp8_flops)
         told.append(_text("fp8_one", lang, card=having[0].name, weights=q.memory_text(small), other=other.name))
     return told
-
-
-def stack_lines(cards: Sequence[Accelerator], lang: Lang) -> list[str]:
-    """What software runs on cards of other makers than NVIDIA."""
-    stacks = topic("between_cards")["stack"]
-    return [stacks[vendor][lang] for vendor in dict.fromkeys(card.vendor for card in cards) if vendor in stacks]

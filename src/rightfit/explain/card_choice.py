@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.between_cards import stack_lines
 from rightfit.explain.card_questions import cards_named
+from rightfit.explain.card_stacks import stack_lines
 from rightfit.explain.claim_words import NAMED_SERVER, best_rate
 from rightfit.explain.fit_claims import counted_weights, least_bytes
 from rightfit.explain.market_questions import clouds_of, new_cuda_lines, per_money

@@ -20,7 +20,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.between_cards import stack_lines
+from rightfit.explain.card_stacks import stack_lines
 from rightfit.explain.claim_words import best_rate, cards_of
 from rightfit.explain.claims import feature_of, features_in
 from rightfit.explain.command_text import command_line

@@ -750,7 +750,7 @@ def single_price(sentence: str, catalog: Catalog) -> CheckResult | None:
 def compared(spoken: Sequence[str], sentence: str, catalog: Catalog, lang: Lang) -> list[str]:
     """What was asked of two cards first (which is cheaper, how much faster one is), then each with
     what decides between them, and what fits."""
-    from rightfit.explain.between_cards import stack_lines
+    from rightfit.explain.card_stacks import stack_lines
 
     cards = [_usual(name, catalog) for name in spoken]
     slow, *_, fast = sorted(cards, key=lambda card: (card.memory_bandwidth, card.bf16_flops))
