@@ -16,6 +16,11 @@ def market() -> Catalog:
 
 
 ASKED = {
+    "training_waits_for_data": (
+        "5TB数据在OSS上，训练一直在等数据，要换更好的卡吗",
+        "5TB dataset on S3, training stalls waiting on data, do I need a bigger gpu?",
+    ),
+    "several_on_one_gpu": ("一张卡上跑两个vllm实例可以吗", "can I run two vllm instances on one gpu?"),
     "wrong_gpu_is_full": (
         "8卡A100机器别人占了4张，我在空闲的卡上跑也 out of memory，为什么",
         "a colleague uses gpu 0 and 1 of our 4x 3090, my job on the free cards dies with CUDA out of memory, why?",
@@ -68,7 +73,7 @@ def test_what_goes_wrong_is_answered_by_its_cause(name: str, market: Catalog) ->
 def test_classes_are_all_used() -> None:
     table = topic("operation_questions")
     used = {name for one in table["topics"] for name in (*one["all"], *one.get("none", ()))}
-    assert used == set(table["classes"])
+    assert used - set(topic("topic_questions")["classes"]) == set(table["classes"])
 
 
 @pytest.mark.parametrize("number", [name for name in topic("operation_questions")["xids"] if name != "none"])

@@ -17,6 +17,7 @@ from rightfit.explain.messages import topic_text, topic_words
 from rightfit.explain.trials import need_with
 from rightfit.explain.yes_or_no import is_question
 from rightfit.messages import LANGS, Lang
+from rightfit.units import GIB
 
 if TYPE_CHECKING:
     from rightfit.market import Catalog
@@ -41,13 +42,17 @@ def batch_question(sentence: str, catalog: Catalog) -> CheckResult | None:
         wishes = understand(without_questions(sentence).wish).wishes
     except RightfitError:
         return None
-    cards = cards_named(sentence, catalog)
-    if "model" not in wishes or len(cards) != 1 or {"data", "deadline", "budget", "micro_batch", "global_batch"} & set(wishes):
+    cards, told_memory = cards_named(sentence, catalog), topic_words("sum_questions", "memory_told").search(sentence)
+    if "model" not in wishes or len(cards) > 1 or {"deadline", "budget", "micro_batch", "global_batch"} & set(wishes):
         return None
-    (card,), count = cards, int(str(wishes.get("num_gpus") or 1))
+    if (not cards and told_memory is None) or (cards and "data" in wishes):
+        return None
+    name = cards[0].name if cards else f"{told_memory['size']} GB" if told_memory else ""
+    memory = float(cards[0].memory_bytes) if cards else float(told_memory["size"]) * GIB if told_memory else 0.0
+    count = int(str(wishes.get("num_gpus") or 1))
     ways = [way for way in ("full", "qlora", "lora") if _words(way).search(sentence)] or ["lora"]
     job = {name: value for name, value in wishes.items() if name in ("model", "seq_len")}
-    room, told = _USABLE * float(card.memory_bytes), {lang: list[str]() for lang in LANGS}
+    room, told = _USABLE * memory, {lang: list[str]() for lang in LANGS}
     fits: list[int] = []
     for way in ways:
         asked = {**job, "task": "finetune", "method": way, "data": "10Mtok"}
@@ -56,11 +61,20 @@ def batch_question(sentence: str, catalog: Catalog) -> CheckResult | None:
             return None
         fits.append(lean[0])
         for lang in LANGS:
-            told[lang].append(_line(str(job["model"]), way, str(wishes.get("seq_len") or "2048"), card, count, lean, plain, lang))
+            told[lang].append(
+                _line(
+                    {"model": str(job["model"]), "tokens": str(wishes.get("seq_len") or "2048"), "count": count, "card": name},
+                    way,
+                    memory,
+                    lean,
+                    plain,
+                    lang,
+                )
+            )
     for lang in LANGS:
         told[lang].append(_text("rest", lang))
     claim = None if not _asks_whether(sentence) else "right" if all(fits) else "wrong" if not any(fits) else "unknown"
-    known: dict[str, Any] = {"micro_batches": dict(zip(ways, fits, strict=True)), "card": card.name}
+    known: dict[str, Any] = {"micro_batches": dict(zip(ways, fits, strict=True)), "card": name}
     return CheckResult(sentence, "market", True, claim, known, (), "\n".join(told["en"]), "\n".join(told["zh"]))
 
 
@@ -88,11 +102,12 @@ def _largest(job: dict[str, Any], recompute: str, room: float, catalog: Catalog)
     return found
 
 
-def _line(model: str, way: str, tokens: str, card: Any, count: int, lean: tuple[int, float], plain: tuple[int, float], lang: Lang) -> str:
-    memory = q.memory_text(float(card.memory_bytes))
-    head = _text("head", lang, model=model, way=q.method_text(way, lang), tokens=tokens, count=count, card=card.name, memory=memory)
+def _line(fields: dict[str, Any], way: str, memory: float, lean: tuple[int, float], plain: tuple[int, float], lang: Lang) -> str:
+    had = q.memory_text(memory)
+    head = _text("head", lang, way=q.method_text(way, lang), memory=had, **fields)
+    gap = "" if lang == "zh" else " "
     if not lean[0]:
-        return f"{head}{'' if lang == 'zh' else ' '}{_text('none', lang, need=q.memory_text(lean[1]), memory=memory)}"
+        return f"{head}{gap}{_text('none', lang, need=q.memory_text(lean[1]), memory=had)}"
     shown = [_text("most", lang, count=size) if size == _SIZES[-1] else f"{size}" for size, _ in (lean, plain)]
     other = _text("plain", lang, plain=shown[1], need=q.memory_text(plain[1])) if plain[0] else _text("plain_none", lang)
-    return f"{head}{'' if lang == 'zh' else ' '}{_text('fits', lang, lean=shown[0], lean_need=q.memory_text(lean[1]), plain=other)}"
+    return f"{head}{gap}{_text('fits', lang, lean=shown[0], lean_need=q.memory_text(lean[1]), plain=other)}"

@@ -64,6 +64,7 @@ def card_choice(sentence: str, catalog: Catalog) -> CheckResult | None:
     if not (differ or choose) or _words("other").search(sentence) or NAMED_SERVER.search(sentence):
         return None
     cards = cards_named(sentence, catalog)
+    cards = _forms_named(sentence, cards[0]) if len(cards) == 1 else cards
     if not 2 <= len(cards) <= _MOST_CARDS:
         return None
     try:
@@ -82,6 +83,15 @@ def _result(sentence: str, told: Mapping[Lang, Sequence[str]], cards: Sequence[A
 
     lines = {lang: "\n".join(told[lang]) for lang in LANGS}
     return CheckResult(sentence, "market", True, None, {"cards": [card.name for card in cards], **known}, (), lines["en"], lines["zh"])
+
+
+def _forms_named(sentence: str, card: Accelerator) -> list[Accelerator]:
+    """The forms of one card that a question tells apart: H100 SXM, PCIe and NVL."""
+    named = {found.casefold() for found in re.findall(r"(?<![A-Za-z])(?:SXM|PCIe|NVL)", sentence, re.IGNORECASE)}
+    series = card.name.split("-")[0]
+    forms = [one for name, one in facts.accelerators().items() if re.match(rf"{re.escape(series)}-(?:SXM|PCIe|NVL)", name)]
+    told = {form: [one for one in forms if f"-{form}" in one.name.casefold()] for form in named}
+    return [max(each, key=lambda one: one.memory_bytes) for each in told.values() if each] if len(named) > 1 else []
 
 
 def _ported(sentence: str, catalog: Catalog) -> CheckResult | None:
@@ -125,9 +135,17 @@ def _different(sentence: str, cards: Sequence[Accelerator], catalog: Catalog) ->
         is_same = all(is_near) and _near(*(card.memory_bytes for card in cards))
         lines += [] if is_same else per_money(cards, catalog, lang)
         lines += new_cuda_lines(cards, lang)
-        lines.append(_taken(cards, prices, lang, is_same=is_same))
+        lines += [] if _is_best_of_all(cards, prices) else [_taken(cards, prices, lang, is_same=is_same)]
         told[lang] = lines
     return _result(sentence, told, cards)
+
+
+def _is_best_of_all(cards: Sequence[Accelerator], prices: _Prices) -> bool:
+    """Whether one card does most for the money whatever is asked of it, which is told already."""
+    each = [(card, least[0]) for card in cards if (least := prices[card.name]) is not None]
+    figures: tuple[Callable[[Accelerator], float], ...] = (best_rate, lambda card: card.memory_bandwidth, lambda card: card.memory_bytes)
+    best = {max(each, key=lambda one: figure(one[0]) / one[1])[0].name for figure in figures} if len(each) == len(cards) else set()
+    return len(best) == 1
 
 
 def _least(card: Accelerator, catalog: Catalog) -> tuple[float, str] | None:
@@ -150,7 +168,7 @@ def _line(card: Accelerator, least: tuple[float, str] | None, lang: Lang) -> str
         bf16="" if card.supports_bf16 else market("no_bf16", lang),
         fp8=market("fp8", lang) if card.fp8_flops else "",
         link=market("nvlink", lang, rate=f"{card.nvlink_bandwidth / 1e9:.4g}") if card.nvlink_bandwidth else market("pcie", lang),
-        watts=f"{card.tdp_w:.0f}",
+        watts=_text("watts", lang, watts=f"{card.tdp_w:.0f}") if card.tdp_w > 0.0 else "",
         year=card.release_year,
         price=price,
     )

@@ -732,10 +732,10 @@ def single_price(sentence: str, catalog: Catalog) -> CheckResult | None:
     from rightfit.workload.ask.names import SERVER
 
     rest = SERVER.sub(" ", NAMED_SERVER.sub(" ", sentence))
-    if rest == sentence or not (_pattern("price").search(rest) and _pattern("single").search(rest)):
+    if not (_pattern("price").search(rest) and _pattern("single").search(rest)):
         return None
     spoken, wishes = _cards_compared(rest), _job_free(rest)
-    if len(spoken) != 1 or wishes is None:
+    if len(spoken) != 1 or wishes is None or (rest == sentence and ("cloud" not in wishes or not set(wishes) <= _NAMED)):
         return None
     cards = facts.match_accelerators(spoken[0])
     places = {name: str(wishes[name]) for name in ("cloud", "region", "country", "purchase") if name in wishes}

@@ -238,6 +238,8 @@ def _only_exists(result: CheckResult) -> bool:
     return is_long and _EXISTS.search(rest) is None
 
 
+#: That two words are to be told apart.
+_APART = re.compile(r"区别|差别|差异|有什么不同|\b(?:vs|versus|differences?|differ)\b", re.IGNORECASE)
 #: Words beside a name from which on a sentence is about more than the thing.
 _MANY_WORDS, _MANY_SIGNS = 5, 8
 _EXISTS = re.compile(
@@ -260,6 +262,8 @@ def _looked_up(sentence: str, catalog: Catalog) -> CheckResult | None:
         found = _looked_up(asked, catalog)
         if found is not None and found.claim is not None:
             return overflowing(sentence, found)
+    if _APART.search(sentence) and not cards_of(sentence) and len(between := terms_in(sentence)) == 2:
+        return told_terms(between, sentence)
     if (meant := term_lookup(sentence)) is not None:
         return meant
     if defined := defined_terms(sentence):

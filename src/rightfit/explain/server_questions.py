@@ -63,7 +63,7 @@ _SERVERS_BEFORE = re.compile(
 )
 _SERVERS_BEHIND = re.compile(r"\s*(?:nodes?|instances?|machines?|servers?|box(?:es)?|vms?|实例|服务器|机器|机型)(?![a-z])", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z][\w.-]*\d[\w.-]*", re.ASCII)
-_CARD_OR_SERIES = re.compile(r"(?<![A-Za-z0-9])[gp]\d(?![A-Za-z0-9])", re.ASCII)
+_CARD_OR_SERIES = re.compile(r"(?<![A-Za-z0-9.])[agp]\d(?![A-Za-z0-9.])", re.ASCII)
 _LETTER = expression(r"(?<![A-Za-z0-9])(?P<letter>[a-z])\d?(?:\s*系列|\s*系(?!统)|[ -](?:series|family)\b|\s*族)")
 _CARDS = card_pattern()
 _MOST_SIZES = 8

@@ -129,11 +129,16 @@ def _cache(sentence: str, wishes: Mapping[str, Any], catalog: Catalog) -> CheckR
     from rightfit.estimation.serving_extras import sequence_cache_bytes
     from rightfit.facts.engines import engine_class
 
-    model = _model(wishes)
-    if model is None or _PLANNED & set(wishes) or _words("training").search(sentence) or not _words("context").search(sentence):
+    model, told_data = _model(wishes), _words("memory_told").search(sentence)
+    planned = _PLANNED - ({"data"} if told_data else set())  # "on 48 GB" is memory
+    if model is None or planned & set(wishes) or _words("training").search(sentence) or not _words("context").search(sentence):
         return None
     lengths, is_longest = _tokens(sentence), bool(_words("longest").search(sentence))
     had, shown, count = memory_named(sentence, wishes, catalog)
+    if not had and len(owned := cards_named(sentence, catalog)) == 1:  # "my 3090", on which nothing is rented
+        had, shown, count = memory_named(sentence, {**wishes, "gpu": owned[0].name}, catalog)
+    if not had and (amount := _words("memory_told").search(sentence)):
+        had, shown, count = memory_named(sentence, {**wishes, "gpu": f"{amount['size']}GB"}, catalog)
     if not (lengths or is_longest) or not _words("holds").search(sentence) or not (had or _words("cache").search(sentence)):
         return None
     at_once = max(int(float(str(wishes.get(name) or 1))) for name in ("users", "concurrency"))

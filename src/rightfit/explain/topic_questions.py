@@ -20,11 +20,12 @@ import numpy as np
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.capacity import capacity_fields
+from rightfit.explain.capacity import capacity_fields, first_token_fields
 from rightfit.explain.claim_words import NAMED_SERVER, cards_of
 from rightfit.explain.glossary import with_figures
 from rightfit.explain.messages import topic
 from rightfit.explain.operation_figures import exchanged_fields, file_fields, xid_fields
+from rightfit.explain.size_questions import FIELDS as SIZES
 from rightfit.explain.yes_or_no import is_question
 from rightfit.facts.expressions import Expression, expression
 from rightfit.messages import LANGS, Lang
@@ -577,6 +578,7 @@ _FIELDS: Mapping[str, Callable[[str, Mapping[str, Any], Catalog], _Fields | None
     "bound": _bound,
     "cache": _cache,
     "capacity": capacity_fields,
+    "first_token": first_token_fields,
     "checkpoint": _checkpoint,
     "exchanged": exchanged_fields,
     "files": file_fields,
@@ -596,4 +598,5 @@ _FIELDS: Mapping[str, Callable[[str, Mapping[str, Any], Catalog], _Fields | None
     "traffic": _traffic,
     "volumes": _volumes,
     "market": _market,
+    **SIZES,
 }

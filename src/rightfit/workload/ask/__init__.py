@@ -90,6 +90,7 @@ from rightfit.workload.ask.posts import compare_cards, give_up_own, is_hearsay, 
 from rightfit.workload.ask.roles import read_roles, settle_choices, settle_remade
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
 from rightfit.workload.ask.series import read_series, read_vector_rows, read_vector_table, settle_vector_rows
+from rightfit.workload.ask.sparse import read_sparse
 from rightfit.workload.ask.steps import read_accumulation, read_image_repeats, read_steps, settle_accumulation, settle_steps
 from rightfit.workload.ask.told import (
     is_paid_now,
@@ -236,6 +237,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     read_mixture(sentence)
     read_length_law(sentence)
     read_lengths(sentence)
+    read_sparse(sentence)
     if store:
         settle_data_store(sentence, store, owner)
     for match in list(grammar.SOLID_BEHIND.finditer(sentence.text)):
