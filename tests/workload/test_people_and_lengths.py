@@ -15,6 +15,7 @@ DAY = datetime.date(2026, 11, 28)
 
 PEOPLE = {
     "for our 40 person law office": 4.0,
+    "for our 50 person law office in Dublin": 5.0,
     "for a 30-person startup": 3.0,
     "for a 60-employee engineering company": 6.0,
     "for one analyst": 1.0,
