@@ -15,6 +15,7 @@ DAY = datetime.date(2026, 11, 28)
 
 PEOPLE = {
     "for our 40 person law office": 4.0,
+    "for our 50 person law office in Dublin": 5.0,
     "for a 30-person startup": 3.0,
     "for a 60-employee engineering company": 6.0,
     "for one analyst": 1.0,
@@ -61,3 +62,10 @@ def test_lengths_of_answers_and_of_samples_stay_what_they_are() -> None:
     assert "input_tokens" not in told
     told = understand("LoRA Qwen2.5-7B on 5k contracts up to 8k tokens", today=DAY).wishes
     assert (told["seq_len"], told["data"]) == ("8k", "5k samples")
+
+
+def test_money_for_a_month_is_that_of_a_service_and_formats_are_no_models() -> None:
+    for sentence in ("qwen3 14b for the hospital's notes, 600 usd a month", "给医院做病历问答,14B左右的模型,一个月5000块"):
+        assert understand(sentence, today=DAY).wishes["task"] == "serve"
+    for name in ("WAV", "mp3", "FLAC", "DICOM", "COCO"):
+        assert "model" not in understand(f"transcribe 3000 hours of radio, {name} files", today=DAY).wishes

@@ -395,7 +395,8 @@ def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence
     from rightfit.units import parse_bytes
 
     rows = typical_rows(sentence, error.found.kind, str(error.wishes.get("task", "")))
-    if rows and error.found.weighty:  # usual models would be those of another wish
+    words = error.found.weighty if rows else ()
+    if words and (view.is_machine or error.found.turns()):  # usual models would be those of another wish
         raise InputError(error.found.question(), field="ask")
     tables = next((str(one.fields["trained"]) for one in error.found.assumed if one.key == "workload.assumed_tables"), "")
     least = parse_bytes(tables) if tables else 0.0
@@ -409,7 +410,8 @@ def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence
         return 0
     from rightfit.cli.plan_view import with_answers
 
-    emit(with_answers(answer, story), view)
+    left = [label("status", "without_words", view.lang, words="; ".join(words))] if words else []
+    emit(with_answers(answer, [*story, *left]), view)
     return 0
 
 

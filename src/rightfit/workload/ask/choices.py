@@ -141,7 +141,8 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
         sentence.assumed.append(Message("workload.assumed_own_data", words=own[0]))
     if not task and any(one.option == "model" and is_relative(one.value) for one in sentence.readings):
         task = "train"  # nobody adapts weights of a network that is only like it
-    if not task and not sentence.has("data") and grammar.ONE_PERSON.search(sentence.text):
+    is_monthly = sentence.has("model") and any(one.option == "budget" and one.value.endswith("/month") for one in sentence.readings)
+    if not task and not sentence.has("data") and (is_monthly or grammar.ONE_PERSON.search(sentence.text)):
         task = "serve"
     inferred = [Reading("task", task, "")] if task else []
     if task == "prepare" and (operation := _heaviest(sentence, text) or _usual_operation(sentence, text)):
@@ -361,7 +362,7 @@ def _task(sentence: Sentence, text: str) -> str:
             return task
     if sentence.has("data") and (sentence.is_series or "recommendation" in sentence.kinds):
         return "train"
-    is_monthly = any(one.option == "budget" and one.value.endswith("/month") for one in sentence.readings)
+    is_monthly = sentence.has("model") and any(one.option == "budget" and one.value.endswith("/month") for one in sentence.readings)
     if is_monthly and not sentence.has("data") and grammar.HOSTED_MODEL.search(sentence.whole):
         return "serve"
     if learns:
