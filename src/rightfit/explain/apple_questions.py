@@ -57,7 +57,7 @@ def apple_question(sentence: str, _: Catalog) -> CheckResult | None:
         return None
     memory = int(size["size"]) if size else int(topic("apple_questions")["usual"][tier])
     bandwidth, usable = rates[tier] * 1e9, memory * GIB * (_SHARE if memory <= _SMALL_GB else _LARGE_SHARE)
-    formats = {key: known.name for key, bits in _BITS.items() if (known := weight_format(bits)) is not None}
+    formats = {key: form.name for key, bits in _BITS.items() if (form := weight_format(bits)) is not None}
     sizes = {key: weights for key, bits in formats.items() if (weights := counted_weights({"model": name, "quantization": bits}))}
     if not sizes:
         return None

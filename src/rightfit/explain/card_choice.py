@@ -26,6 +26,7 @@ from rightfit.explain.market_questions import clouds_of, new_cuda_lines, per_mon
 from rightfit.explain.messages import topic, topic_text, topic_words
 from rightfit.explain.yes_or_no import is_question
 from rightfit.messages import LANGS, Lang
+from rightfit.units import TB
 
 if TYPE_CHECKING:
     from rightfit.facts.records import Accelerator
@@ -41,7 +42,7 @@ _text = functools.partial(topic_text, "card_choice")
 _ALIKE = 0.05
 #: Operations for each byte of bandwidth below which a card computes little, of one that reads fast
 #: [bytes per second].
-_WEAK, _FAST = 60.0, 1e12
+_WEAK, _FAST = 60.0, TB
 _MOST_CARDS = 6
 #: Share of the memory that weights may take where a cache is to fit beside them, and what training
 #: may take.
@@ -128,8 +129,8 @@ def _different(sentence: str, cards: Sequence[Accelerator], catalog: Catalog) ->
         is_near = _near(*(card.memory_bandwidth for card in cards)), _near(*map(best_rate, cards))
         lines += [] if is_near[0] else [_text("generate", lang, order=_order(cards, lambda card: card.memory_bandwidth, lang))]
         lines += [] if is_near[1] else [_text("compute", lang, order=_order(cards, best_rate, lang))]
-        for key, has in (("only_fp8", lambda card: card.fp8_flops > 0.0), ("only_link", lambda card: card.nvlink_bandwidth > 0.0)):
-            having = [card.name for card in cards if has(card)]
+        for key, column in (("only_fp8", "fp8_flops"), ("only_link", "nvlink_bandwidth")):
+            having = [card.name for card in cards if getattr(card, column) > 0.0]
             lines += [_text(key, lang, **{"with": _joined(having, lang)})] if 0 < len(having) < len(cards) else []
         lines += remarks(cards, lang)
         is_same = all(is_near) and _near(*(card.memory_bytes for card in cards))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,7 @@ from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.card_stacks import stack_lines
-from rightfit.explain.claim_words import best_rate, cards_of
+from rightfit.explain.claim_words import best_rate, cards_of, carried, usual_card
 from rightfit.explain.claims import feature_of, features_in
 from rightfit.explain.command_text import command_line
 from rightfit.explain.market_questions import card_line, clouds_of, compared, new_cuda_lines
@@ -112,18 +111,6 @@ def _forms(spoken: str, names: Sequence[str]) -> Sequence[str]:
     series = facts.match_accelerators(_words("memory").sub(" ", spoken).strip()) or names
     size = facts.accelerators()[names[0]].memory_bytes
     return [name for name in series if abs(facts.accelerators()[name].memory_bytes / size - 1.0) < _ROUNDED] if len(names) == 1 else names
-
-
-def usual_card(names: Sequence[str], catalog: Catalog) -> Accelerator:
-    """Of the forms of a card the one with links and most memory, of those that somebody rents."""
-    records, rented = facts.accelerators(), _carried(catalog)
-    if not (among := [name for name in names if rented[name]]):
-        return records[next((name for name in names if any(rented[label] for label in facts.labelled_as((name,)))), names[0])]
-    return max((records[name] for name in among), key=lambda card: (card.form != "pcie", card.nvlink_bandwidth, card.memory_bytes))
-
-
-def _carried(catalog: Catalog) -> Counter[str]:
-    return Counter(catalog.servers().accelerator_name)
 
 
 def _names_job(sentence: str) -> bool:
@@ -223,7 +210,7 @@ def _may_be_sliced(card: Accelerator) -> bool:
 
 def _having(feature: str, card: Accelerator, catalog: Catalog) -> list[str]:
     """The cards of a maker that have what one lacks, those first that most servers carry."""
-    records, carried = facts.accelerators(), _carried(catalog)
+    records, rented = facts.accelerators(), carried(catalog)
 
     def has(name: str) -> bool:
         one = records[name]
@@ -234,9 +221,9 @@ def _having(feature: str, card: Accelerator, catalog: Catalog) -> list[str]:
         column = {"nvlink": "nvlink_bandwidth", "int8": "int8_ops", "int4": "int4_ops"}.get(feature, f"{feature}_flops")
         return float(getattr(one, column, 0.0) or 0.0) > 0.0
 
-    found = [name for name in records if records[name].vendor == card.vendor and carried[name] and name != card.name and has(name)]
+    found = [name for name in records if records[name].vendor == card.vendor and rented[name] and name != card.name and has(name)]
     series = list(
-        dict.fromkeys(name.split("-")[0] if not name.startswith("RTX") else name for name in sorted(found, key=lambda name: -carried[name]))
+        dict.fromkeys(name.split("-")[0] if not name.startswith("RTX") else name for name in sorted(found, key=lambda name: -rented[name]))
     )
     return series[:_MOST_OTHERS]
 
@@ -291,7 +278,7 @@ def _better(card: Accelerator, price: float, catalog: Catalog) -> tuple[Accelera
     """The card with as much memory that is rented for about as much and does most more for the
     money, in bandwidth and in compute."""
     found: list[tuple[float, Accelerator, dict[str, float]]] = []
-    for name, count in _carried(catalog).items():
+    for name, count in carried(catalog).items():
         one = facts.accelerators().get(name)
         is_such = one is not None and count and one.vendor == card.vendor and one.memory_bytes >= 0.95 * card.memory_bytes
         if one is None or not is_such or one.name == card.name or one.release_year < card.release_year:
@@ -364,15 +351,13 @@ def _modded(sentence: str, cards: Sequence[Accelerator], catalog: Catalog) -> Ch
     size = float(told_size["size"]) if told_size else 0.0
     if size and size <= 1.05 * card.memory_bytes / GIB:
         size = 0.0
-    carried, records = _carried(catalog), facts.accelerators()
+    rented, records = carried(catalog), facts.accelerators()
     wanted = size or 2.0 * card.memory_bytes / GIB
     large = [
-        name
-        for name in carried
-        if name in records and records[name].vendor == "NVIDIA" and records[name].memory_bytes >= 0.9 * wanted * GIB
+        name for name in rented if name in records and records[name].vendor == "NVIDIA" and records[name].memory_bytes >= 0.9 * wanted * GIB
     ]
     large = [name for name in large if not name.startswith("RTX-3") and records[name].release_year >= card.release_year]
-    near = sorted(large, key=lambda name: (records[name].memory_bytes > 2.2 * wanted * GIB, -carried[name]))[:3]
+    near = sorted(large, key=lambda name: (records[name].memory_bytes > 2.2 * wanted * GIB, -rented[name]))[:3]
     told: _Told = {}
     for lang in LANGS:
         fields = {

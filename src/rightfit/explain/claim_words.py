@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightfit import facts
@@ -17,6 +18,7 @@ from rightfit.records import dataclass
 
 if TYPE_CHECKING:
     from rightfit.facts.records import Accelerator
+    from rightfit.market import Catalog
 
 #: What only servers are called: a family with a digit, a dot, a size.
 NAMED_SERVER = re.compile(r"(?<![\w.])(?:ecs\.)?[A-Za-z]+\d[\w\-]*\.[\w]*(?:large|medium|small|xlarge|LARGE|MEDIUM)\w*(?![\w.])", re.ASCII)
@@ -130,3 +132,16 @@ def faster_text(one: Accelerator, other: Accelerator) -> dict[Lang, str]:
 def best_rate(card: Accelerator) -> float:
     """The fastest of the rates of a card in 16 and 32 bits [FLOP/s]."""
     return max(card.bf16_flops, card.fp16_flops, card.fp32_flops)
+
+
+def usual_card(names: Sequence[str], catalog: Catalog) -> Accelerator:
+    """Of the forms of a card the one with links and most memory, of those that somebody rents."""
+    records, rented = facts.accelerators(), carried(catalog)
+    if not (among := [name for name in names if rented[name]]):
+        return records[next((name for name in names if any(rented[label] for label in facts.labelled_as((name,)))), names[0])]
+    return max((records[name] for name in among), key=lambda card: (card.form != "pcie", card.nvlink_bandwidth, card.memory_bytes))
+
+
+def carried(catalog: Catalog) -> Counter[str]:
+    """How many servers of the catalog have each card."""
+    return Counter(catalog.servers().accelerator_name)

@@ -76,5 +76,5 @@ def waiting_text(option: Option, workload: Any, lang: Lang) -> str:
 
 def _rounded(tokens: float) -> int:
     """Three digits: no more are known."""
-    scale = 10 ** max(math.floor(math.log10(max(tokens, 1.0))) - 2, 0)
+    scale: int = 10 ** max(math.floor(math.log10(max(tokens, 1.0))) - 2, 0)
     return round(tokens / scale) * scale

@@ -779,7 +779,7 @@ def compared(spoken: Sequence[str], sentence: str, catalog: Catalog, lang: Lang)
 
 def _usual(spoken: str, catalog: Catalog) -> Accelerator:
     """The form of a card that is meant: the most usual, of those that somebody rents."""
-    from rightfit.explain.card_questions import usual_card
+    from rightfit.explain.claim_words import usual_card
 
     names = facts.match_accelerators(spoken)
     return facts.accelerator(spoken, typical=True) if len(names) < 2 else usual_card(names, catalog)

@@ -212,7 +212,7 @@ def _many(
     """The fewest of the card that is named that hold a model, in the format that is told or in
     each."""
     from rightfit.estimation.serving_extras import sequence_cache_bytes
-    from rightfit.explain.card_questions import usual_card
+    from rightfit.explain.claim_words import usual_card
     from rightfit.search.offers import open_priced
 
     catalog = catalog or open_priced()

@@ -133,7 +133,7 @@ def _models_named(sentence: str) -> list[str]:
 def memory_named(sentence: str, wishes: Mapping[str, Any], catalog: Catalog) -> tuple[float, str, int]:
     """GPU memory that a question names [bytes], as it is told, and on how many GPUs; 0 where it
     names none or several kinds of GPU."""
-    from rightfit.explain.card_questions import usual_card
+    from rightfit.explain.claim_words import usual_card
 
     spoken, count = str(wishes.get("gpu", "")), int(str(wishes.get("num_gpus") or 1))
     if sized := re.fullmatch(r"(\d+(?:\.\d+)?)\s*GB?", spoken, re.IGNORECASE):

@@ -349,8 +349,8 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     hard, soft = left_over(sentence.text, is_shouted=plain.isupper() and not re.search("[一-鿿]", plain))
     stops, left_out = settle_post(sentence, [*sentence.asked, *hard])
     soft = [*topic, *sentence.noted, *left_out, *soft]
-    read = {one.words for one in sentence.readings}
-    weighty = tuple(dict.fromkeys([*(piece for piece in stops if not sentence.is_post or piece not in read), *_stated(sentence, task)]))
+    used = {one.words for one in sentence.readings}
+    weighty = tuple(dict.fromkeys([*(piece for piece in stops if not sentence.is_post or piece not in used), *_stated(sentence, task)]))
     kind = next(iter(sentence.kinds), "")
     unused = tuple(dict.fromkeys((*weighty, *soft)))
     return Understood(

@@ -98,9 +98,12 @@ def settle_purchase(sentence: Sentence) -> None:
     sentence.assumed.append(Message("workload.assumed_purchase", words=money[0].words))
 
 
-_BILLS = r"(?:{billing_way}\s*(?:还是说?|或者?是?|,?\s?or|vs\.?|versus)\s*)+{billing_way}(?:租|付费|计费|好|划算|便宜)*(?![a-z])"
+_BILLS = r"(?:{billing_way}\s*,?\s*{between_bills}\s*)+{billing_way}{after_billing}*(?![a-z])"
 _PRIVATE = "{kept_private}"
-_OBJECTIVE = r"(?<![A-Za-z0-9-]){objective_name}[- ](?:style\s|based\s)?(?=pre-?train|self-?supervised|预训练|自监督|训练)|(?<=pretrain with )(?:{objective_name})(?![a-z0-9])|(?<=pretraining with )(?:{objective_name})(?![a-z0-9])|用\s?{objective_name}(?:方法|的?方式)?(?=预训练|自监督|训练|从头)"
+_OBJECTIVE = (
+    r"(?<![A-Za-z0-9-]){objective_name}[- ](?:style\s|based\s)?(?={objective_use})|(?<=pretrain with )(?:{objective_name})(?![a-z0-9])"
+    r"|(?<=pretraining with )(?:{objective_name})(?![a-z0-9])|用\s?{objective_name}{objective_way}?(?={objective_use})"
+)
 
 
 def note_bills(sentence: Sentence) -> None:

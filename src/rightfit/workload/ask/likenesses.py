@@ -28,7 +28,7 @@ def _names() -> tuple[tuple[Expression, Mapping[str, str]], ...]:
 def _units(kind: str) -> Expression:
     """So many of the units of a kind."""
     unit = next(row["unit"] for row in tables.table(_TABLE) if row["kind"] == kind)
-    words = rf"(?:(?:own|expert|robot|teleop(?:erated)?)\s)?(?:{unit})(?![a-z])"
+    words = rf"(?:{{own_unit}}\s)?(?:{unit})(?![a-z])"
     return grammar.shape(rf"(?<![A-Za-z0-9.])(?P<amount>{{amount}})\s*{words}")
 
 

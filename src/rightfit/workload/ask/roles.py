@@ -60,11 +60,11 @@ def read_roles(sentence: Sentence) -> None:
     if past:
         sentence.noted += past
         sentence.assumed.append(Message("workload.assumed_told", words="; ".join(past)))
-    if found := PERMITTED.search(sentence.text):
-        sentence.take(*found.span(), "deadline", found["en"] or found["zh"])
-    if found := _REMADE.search(sentence.text):
-        times = parse_count(found["en"] or found["zh"])
-        sentence.remade = (sentence.blank(*found.span()), times)
+    if permitted := PERMITTED.search(sentence.text):
+        sentence.take(*permitted.span(), "deadline", permitted["en"] or permitted["zh"])
+    if remade := _REMADE.search(sentence.text):
+        times = parse_count(remade["en"] or remade["zh"])
+        sentence.remade = (sentence.blank(*remade.span()), times)
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
