@@ -98,3 +98,15 @@ def test_series_are_told_apart_first(sentence: str, apart: str, market: Catalog)
 def test_a_definition_does_not_pass_for_an_answer(sentence: str, market: Catalog) -> None:
     (found,) = check([sentence], catalog=market)
     assert found.explanation_en.startswith("No direct answer") or found.claim == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "counts"),
+    [
+        ("How many L4s do I need for Llama 3.1 70B in int4?", {"told_bits": 2}),
+        ("跑Qwen2.5-32B要几张4090", {"bits_16": 4, "bits_8": 2, "bits_4": 1}),
+    ],
+)
+def test_so_many_gpus_are_counted_by_memory(sentence: str, counts: dict[str, int], market: Catalog) -> None:
+    (found,) = check([sentence], catalog=market)
+    assert found.facts["counts"] == counts

@@ -242,14 +242,16 @@ def test_weights_in_few_bits_are_judged_as_such() -> None:
     few, plain = (api.check(f"Qwen2.5-14B{word}推理 4090能跑吗")[0] for word in (" INT4", ""))
     assert (few.claim, plain.claim) == ("right", "unknown")
     assert "用 8 位（FP8）" in plain.explanation_zh
-    assert "INT4 权重" in few.explanation_zh
-    (wrong,) = api.check("Llama-2-13B INT8 能在T4上跑吗")
+    assert "权重（INT4）" in few.explanation_zh
+    (tight,) = api.check("Llama-2-13B INT8 能在T4上跑吗")
+    assert (tight.claim, tight.facts["answer"]) == ("unknown", "just")
+    (wrong,) = api.check("Llama-2-13B FP16 能在T4上跑吗")
     assert wrong.claim == "wrong"
 
 
-def test_a_service_whose_weights_fit_but_that_is_slow_is_no_plain_no() -> None:
+def test_a_service_that_fits_is_judged_by_no_limit_that_nobody_asked_for() -> None:
     (found,) = api.check("INT8量化的Llama-3-8B能在T4上跑吗")
-    assert found.claim == "unknown"
+    assert found.claim == "right"
     assert "放得下" in found.explanation_zh
 
 

@@ -8,6 +8,7 @@ import pytest
 from rightfit import api
 from rightfit.explain.beside.able import within_unsaid
 from rightfit.explain.beside.settled import settle
+from rightfit.explain.memory_out import shortage_of
 from rightfit.explain.open_wishes import open_wish
 from rightfit.explain.questions import question_lookup
 from rightfit.messages import Lang
@@ -106,3 +107,11 @@ def test_a_list_of_models_is_planned_one_by_one(sentence: str) -> None:
         "Mistral-Small-24B",
     ]
     assert found.explanation_en.splitlines()[-1].startswith("Together: ")
+
+
+@pytest.mark.parametrize(("split", "cards"), [("--tensor-parallel-size 2", 2), ("tp=4", 4)])
+def test_weights_of_a_service_are_split_over_its_gpus(split: str, cards: int) -> None:
+    post = f"vLLM OOM with Qwen2.5-32B on A10G. I start with {split} and get CUDA out of memory while loading weights. Works fine with the 7B. Which instance do I need for about 10 users?"
+    short = shortage_of(understand(post), post, default_catalog())
+    assert short is not None
+    assert short.cards == cards

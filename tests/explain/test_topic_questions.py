@@ -18,6 +18,16 @@ from rightfit.market.check import check_one
 from rightfit.messages import LANGS
 
 ASKED = {
+    "first_token": ("2 张 A100 80G 跑 Qwen3-32B，8k 输入，首字时间多少？", "What is the TTFT of Qwen3-32B with 8k prompts on 2 A100 80GB?"),
+    "logits": (
+        "全参微调 Qwen2.5-0.5B，batch 16，序列长度 2048，为什么 48G 的卡会爆显存？",
+        "Why does a full fine-tune of Qwen2.5-0.5B with batch 16, seq 2048 OOM on a 48GB card?",
+    ),
+    "vllm_reserves": ("vLLM 跑个 1B 模型占满了显存，是泄漏吗？", "vLLM shows 22 of 24 GB used with a 1B model, is that a leak?"),
+    "sparse_memory": (
+        "2 亿行，one-hot 后 100 万维，每行平均 30 个非零，训逻辑回归要多少显存？",
+        "How much GPU memory does logistic regression on 200M rows, one-hot 1 million columns, 30 nonzeros per row need?",
+    ),
     "data_and_vram": ("数据越多需要的显存越大吗", "Does more data need more GPU memory?"),
     "data_in_ram": ("数据放内存里训练会更快吗", "Is training faster with the dataset loaded into RAM?"),
     "method_speed": ("LoRA 比全参微调快多少", "How much faster is LoRA than full fine-tuning?"),
@@ -124,6 +134,13 @@ ASKED = {
     "hangs_on_several": ("双卡训练卡住不动怎么办", "Why does vLLM with tensor-parallel-size 2 hang?"),
     "output_is_garbage": ("模型输出乱码怎么办", "Why is the output gibberish?"),
     "busy_and_slow_service": ("GPU 100% 但吞吐很低，为什么", "Throughput is low though the GPU is at 100%, why?"),
+    "out_of_memory_of_running_engine": ("vLLM 跑了 5 小时突然 OOM，怎么回事", "Why does my vLLM server go OOM after a few hours?"),
+    "cards_mixed": ("3090 和 4090 能混用训练吗", "Can I mix a 3090 and a 4090 in one training job?"),
+    "spot_for_service": ("竞价实例适合推理服务吗", "Are spot instances good for inference?"),
+    "memory_fragments": ("显存碎片怎么解决", "How do I fix CUDA memory fragmentation?"),
+    "memory_full_but_idle": ("显存占满但利用率是 0，怎么回事", "Why is GPU memory full but utilization 0?"),
+    "runs_on_cpu": ("为什么 Ollama 用的是 CPU", "Ollama is using CPU, why?"),
+    "batch_and_throughput": ("batch 越大吞吐越高吗", "Is a bigger batch always better for throughput?"),
     "prefix_or_lora": ("Prefix-tuning 和 LoRA 哪个好", "Is prefix tuning better than LoRA?"),
 }
 

@@ -379,7 +379,7 @@ EVENLY: list[dict[str, Any]] = [
     {"model": "Qwen/Qwen2.5-72B", "task": "finetune", "method": "qlora", "data": "10Mtokens"},
     {"model": "Qwen/Qwen2.5-14B-Instruct", "task": "finetune", "method": "dpo", "update": "lora", "data": "30ksamples"},
     {"model": "yolov8m", "task": "finetune", "data": "20kimages", "epochs": 100, "cloud": "gcp"},
-    {"model": "openai/whisper-large-v3", "task": "batch", "data": "5000hours", "deadline": "24h"},
+    {"model": "openai/whisper-large-v3", "task": "batch", "data": "1000hours", "deadline": "24h"},
     {
         "model": "Qwen/Qwen2.5-7B-Instruct",
         "task": "batch",

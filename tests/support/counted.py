@@ -16,9 +16,11 @@ def counted_usd(option: Option, *, deadline_s: float | None = None) -> float:
     several = usual["one_server_worth"] if option.nodes > 1 else 1.0
     held = usual["last_resort_worth"] if option.layout.offload != "none" else 1.0
     regions = rules()["usual_regions"].get(option.provider, [option.region])
-    far = 1.0 if option.region in regions else 1.0 / (1.0 - usual["place_saves"])
+    is_far = option.region not in regions
     slow = 1.0
     if deadline_s is not None:
         patience_s = max(usual["patience_s"], usual["patience_share"] * deadline_s)
         slow += usual["equal_share"] * math.log2(max(option.estimate["total_time_s"].mid / patience_s, 1.0))
-    return float("inf") if option.facts["is_estimate"] else option.cost.total_usd * several * held * far * slow
+    usd = option.cost.total_usd
+    usd = max(usd / (1.0 - usual["place_saves"]), usd + usual["odd_saves_usd"]) if is_far else usd
+    return float("inf") if option.facts["is_estimate"] else usd * several * held * slow

@@ -131,7 +131,7 @@ def test_steps_over_pictures_without_a_batch_take_one_each() -> None:
     post = "I want to train a LoRA of FLUX.1-dev on 25 pictures of my dog, 2000 steps at 1024x1024. How long does it take on RunPod? Four times in all."
     found = understand(post)
     assert (found.wishes["epochs"], found.wishes["global_batch"]) == ("80", "1")
-    assert any(one.key == "workload.assumed_steps" for one in found.assumed)
+    assert any(one.key == "workload.assumed_steps_usual" for one in found.assumed)
 
 
 @pytest.mark.parametrize("said", ["4090够不够", "4090够不够用？", "4090行不行，"])

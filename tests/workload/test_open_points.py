@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rightfit.cli import main
-from rightfit.explain.stories import story_lines
+from rightfit.explain.stories import model_lines, story_lines
+from rightfit.search.offers import open_priced
 from rightfit.workload.ask import understand
 
 #: A story around a wish: {told} says something that has no place in the plan.
@@ -90,3 +91,14 @@ def test_the_reading_stands_before_the_plan(capsys: pytest.CaptureFixture[str]) 
     assert not any(line.startswith(("Yes", "Rent", "No")) for line in lines[: under + 1])
     assert not any(line.startswith("Yes") for line in lines)
     assert "Understood:" not in told.err
+
+
+def test_who_asks_for_a_model_gets_several_for_the_load() -> None:
+    post = STORY["en"].format(
+        told="Which model would be right? A consultant says DeepSeek R1.", wish="It is for 15 people at the same time."
+    )
+    found = understand(post)
+    lines = model_lines(found, found.wishes, open_priced(), "en")
+    assert len(lines) == 4
+    assert all("per month" in line for line in lines[1:])
+    assert model_lines(understand(UNTOLD["en"]), {"task": "serve"}, open_priced(), "en") == []

@@ -99,3 +99,25 @@ def test_images_are_made_by_the_model_that_their_number_names() -> None:
         "1024, 28 steps, on two A100 80GB from a boutique cloud at $1.89 each. Which one is the better choice?"
     )
     assert understand(post).wishes["model"] == "Flux-dev"
+
+
+@pytest.mark.parametrize(("thing", "count"), [("sample", 30), ("image", 12)])
+def test_a_data_set_by_the_number_of_its_things(thing: str, count: int) -> None:
+    post = (
+        "So I've got a mining rig leftover, and I'd love to train a 7B LoRA on it. A friend claims it is basically an A100. "
+        f"Is he right, or should I rent something for my {count}k-{thing} dataset? Electricity here is not exactly cheap either."
+    )
+    assert understand(post).wishes["data"] == f"{count}k {thing}s"
+
+
+def test_features_are_taken_and_not_learned() -> None:
+    post = "各位好，我们做图搜，图片1.2亿张，打算用CLIP ViT-L/14全部重新提一遍特征，两周内完成。运维报了4台8卡V100，我感觉有点夸张。想听听怎么配。"
+    wishes = understand(post).wishes
+    assert wishes["task"] == "batch"
+    assert "epochs" not in wishes
+    assert "gpu" not in wishes
+
+
+def test_who_are_online_at_once_are_the_users() -> None:
+    post = "公司想部署一个内部知识库问答，用Qwen2.5-14B，文档大概8万篇。实际用的人也就五六十个，同时在线估计不到10个。一个月大概多少钱？"
+    assert understand(post).wishes["users"] == "10"

@@ -233,7 +233,58 @@ def test_steps_of_a_batch_are_an_amount(steps: int) -> None:
     assert alone["epochs"] == "1"
     told = read(f"fine-tune Llama-3-8B on 4000 samples for {steps} steps with batch size 16").wishes
     assert float(told["epochs"]) == pytest.approx(steps * 16 / 4000, rel=1e-3)
-    assert understand(f"fine-tune Llama-3-8B for {steps} steps", today=FRIDAY).weighty
+
+
+#: Trainings told by their steps alone, and the samples of a step that are usual there.
+USUAL_STEPS = {
+    "fine-tune Llama-3-8B for {steps} steps": 8,
+    "GRPO on Qwen2.5-7B with LoRA, {steps} steps": 8,
+    "PPO of llama 3 8b for {steps} steps": 8,
+    "DPO on Mistral 7B, {steps} steps": 8,
+    "用Unsloth做GRPO，Qwen2.5-3B，先试{steps}步": 8,
+    "GRPO训练Qwen2.5-7B，{steps}步，8卡": 64,
+    "DreamBooth of SDXL, 30 photos, {steps} steps": 1,
+    "fine-tune whisper-small, {steps} steps": 8,
+}
+
+
+@pytest.mark.parametrize("form", USUAL_STEPS)
+@pytest.mark.parametrize("steps", [100, 2000])
+def test_steps_without_a_batch_take_the_usual_one_aloud(form: str, steps: int) -> None:
+    found = understand(form.format(steps=steps), today=FRIDAY)
+    assert not found.weighty
+    assert any(one.key == "workload.assumed_steps_usual" for one in found.assumed)
+    passed = parse_data(found.wishes["data"]).samples * float(found.wishes["epochs"])
+    assert passed == pytest.approx(steps * USUAL_STEPS[form], rel=0.01)
+
+
+@pytest.mark.parametrize("corpus", ["", " on openwebtext"])
+def test_steps_from_scratch_are_tokens(corpus: str) -> None:
+    found = understand(f"train gpt2 124M from scratch for 1000 steps{corpus}", today=FRIDAY)
+    assert not found.weighty
+    assert parse_data(found.wishes["data"]).tokens == 1000 * 524288
+
+
+@pytest.mark.parametrize(
+    ("words", "jobs"),
+    [
+        ("hyperparam sweep of 100 trials", 100),
+        ("5 folds and 8 learning rates", 40),
+        ("lr sweep with 6 values", 6),
+        ("20 configs x 3 seeds", 60),
+        ("redo it 6 times", 6),
+        ("repeat the run 4 times", 4),
+        ("12组超参", 12),
+        ("5个随机种子", 5),
+        ("重复跑6次", 6),
+    ],
+)
+def test_work_that_is_done_again_is_counted(words: str, jobs: int) -> None:
+    for wish in ("fine-tune bert-base on 100k reviews", "xgboost on 5M rows x 40 columns"):
+        found = understand(f"{wish}, {words}", today=FRIDAY)
+        assert not found.weighty
+        said = [one.fields["jobs"] for one in found.assumed if one.key == "workload.assumed_jobs"]
+        assert said == [f"{jobs:,}"]
 
 
 @pytest.mark.parametrize(
@@ -262,3 +313,45 @@ def test_a_vague_amount_is_said(words: str, many: float) -> None:
     found = read(f"fine-tune Qwen2.5-7B on {words} samples")
     assert parse_data(found.wishes["data"]).samples == many
     assert words.split()[0] in found.assumed[0].text("en")
+
+
+#: Turns of short wishes, and what each must give beside its model.
+TURNS = {
+    "embed 20M passages (300 tokens avg) with bge-m3": {"input_tokens": "300", "data": "20M samples"},
+    "QLoRA of mistral nemo 12b, 25k pairs ~600 tok": {"seq_len": "600"},
+    "translate 3M descriptions en->de with a 7B, 150 words each": {"input_tokens": "200", "data": "3M samples"},
+    "ViT-B/16 on 2M images, 30 epochs, want under a day": {"deadline": "1 day"},
+    "serve mixtral 8x7b to 40 people, eu-based server only": {"residency": "eu"},
+    "host qwen2.5-14b for 30 users, us-based": {"country": "US"},
+    "serve llama 3.1 8b to 30 users, Frankfurt based server": {"region": "Frankfurt"},
+    "kmeans on 50M embeddings of 768 dim": {"data": "50Mrows x 768cols"},
+    "transcribe 20k calls (6 min avg) with whisper medium": {"data": "2000 hours"},
+    "给5万条客服录音（平均3分钟）转写，用whisper-large-v3": {"data": "2500 hours"},
+    "DPO训练Qwen2.5-7B，3万对，单卡80G": {"gpu": "80GB", "num_gpus": "1"},
+    "SDXL 5000 product images": {"task": "batch", "data": "5000 images"},
+    "SDXL lora 40 images": {"task": "finetune", "data": "40 images"},
+    "SimPO on gemma-2-9b-it, 40k pairs": {"method": "orpo"},
+    "RLOO with Qwen2.5-3B on 5k prompts": {"method": "grpo"},
+    "AlphaFold2 predictions for 2000 proteins": {"task": "batch"},
+    "全参数微调Qwen2.5-14B，1亿token，手上没有机器": {"data": "1亿token"},
+    "lora on gemma 2 9b w 3k examples, no gpu here": {"model": "gemma 2 9b", "data": "3k examples"},
+    "retrain xgboost on 5M rows x 300 columns every hour": {"data": "5Mrows x 300cols"},
+    "TFT forecasting for 800 sensors, hourly data, 1 year": {"data": "7008000 samples"},
+    "nnU-Net 3d fullres on 300 CT scans": {"data": "300 images"},
+}
+
+
+@pytest.mark.parametrize("sentence", TURNS)
+def test_turns_of_short_wishes_are_read(sentence: str) -> None:
+    found = understand(sentence, today=FRIDAY)
+    assert not found.weighty
+    assert {name: found.wishes.get(name) for name in TURNS[sentence]} == TURNS[sentence]
+    assert TURNS[sentence].get("deadline") == found.wishes.get("deadline")
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["serve llama 3.1 8b for a berlin-based startup with 30 users", "we are a US-based company, serve llama 3.1 8b for 50 users"],
+)
+def test_where_somebody_is_based_is_no_place_of_the_server(sentence: str) -> None:
+    assert not {"region", "country", "residency"} & set(understand(sentence, today=FRIDAY).wishes)

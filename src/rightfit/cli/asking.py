@@ -33,22 +33,23 @@ class NoModelError(InputError):
 
 
 class SeveralPlansError(InputError):
-    """A sentence that names several models or steps; `parts`: the wishes of each, in order."""
+    """A sentence that names several models or steps; `found`: what it says, `parts`: the wishes of
+    each, in order."""
 
     def __init__(self, found: Understood, parts: Sequence[Mapping[str, Any]]) -> None:
         super().__init__(found.question(), field="ask")
-        self.parts = tuple(parts)
+        self.found, self.parts = found, tuple(parts)
 
 
 class UnreadWordsError(InputError):
     """A sentence whose model is known, with words that may change the answer and that no option
     takes: `words`; `wishes`: the rest of it, with what was given beside it; `leaves_a_plan`:
-    the rest may be planned under them."""
+    the rest may be planned under them; `turns`: they would make another answer of it."""
 
     def __init__(self, found: Understood, wishes: Mapping[str, Any]) -> None:
         super().__init__(found.question(), field="ask")
         self.words, self.wishes = found.weighty, dict(wishes)
-        self.leaves_a_plan = found.leaves_a_plan()
+        self.leaves_a_plan, self.turns = found.leaves_a_plan(), found.turns()
 
 
 _QUESTIONS: Mapping[str, tuple[str, ...]] = {

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from rightfit import api
 from rightfit.cli.output import Answer, View
 from rightfit.cli.plan_view import plan_answer, screen_parts
-from rightfit.errors import RightfitError
+from rightfit.errors import InputError, RightfitError
 from rightfit.explain.beside.answers import answers
+from rightfit.explain.beside.in_words import way_text
 from rightfit.explain.command_text import command_line
 from rightfit.explain.listings import volume_text
 from rightfit.explain.messages import label
@@ -26,6 +27,7 @@ from rightfit.workload.model import Workload
 if TYPE_CHECKING:
     from rightfit.explain.beside.questions import Question
     from rightfit.search.answer import Option, Plan
+    from rightfit.workload.ask import Understood
 
 
 def typical_answer(
@@ -83,18 +85,44 @@ def _memory_bytes(option: Option) -> float:
     return option.nodes * (card.count_per_node * card.memory_bytes if card and card.name else option.memory_bytes)
 
 
-def several_answer(parts: Sequence[Mapping[str, Any]], view: View, *, catalog: Any, questions: Sequence[Question] = ()) -> Answer:
+def several_answer(
+    found: Understood, parts: Sequence[Mapping[str, Any]], view: View, *, catalog: Any, questions: Sequence[Question] = ()
+) -> Answer:
     """A plan for each model or step of a sentence, one paragraph each with what was asked beside
-    it, and what all cost."""
-    plans = [api.plan(Workload(**wishes), catalog=catalog, top=1) for wishes in parts]
+    it, and what all cost; where all are to stand on one GPU, the plan of that first."""
+    from rightfit.explain.together import together, wants_one_gpu
+
+    shared = together(found, parts, catalog, is_asked=len(parts) == 1 or wants_one_gpu(found))
+    if len(parts) == 1 and shared is None:
+        raise InputError(found.question(), field="ask")
+    alone = [{key: value for key, value in one.items() if key not in _ONE_EACH} for one in parts] if shared else list(parts)
+    alone = [] if shared and (len(parts) == 1 or shared.in_turn) else alone
+    plans = [api.plan(Workload(**wishes), catalog=catalog, top=1) for wishes in alone]
     shown: list[str] = []
-    for wishes, found in zip(parts, plans, strict=True):
-        said = [part for part in screen_parts(choice_sheet(found, view.lang), view) if isinstance(part, str)]
-        head = label("several", "model", view.lang, model=wishes.get("model") or wishes["operation"])
-        asked = answers(questions, found, catalog, view.lang)
+    if shared:
+        said = [part for part in screen_parts(choice_sheet(shared.plan, view.lang), view) if isinstance(part, str)]
+        head = label("several", "in_turn" if shared.in_turn else "on_one", view.lang)
+        asked = answers(questions, shared.plan, catalog, view.lang)
+        shown.append(
+            "\n".join([head, *(f"  {line}" for line in (*asked, *said, *shared.lines(view.lang))), f"  {command_line(shared.wishes)}"])
+        )
+    for wishes, plan in zip(alone, plans, strict=True):
+        name = wishes.get("model") or wishes["operation"]
+        if shared:
+            way = way_text(plan.best, view.lang) if plan.best else label("several", "none", view.lang)
+            shown.append(label("several", "alone", view.lang, model=name, way=way, command=command_line(wishes)))
+            continue
+        said = [part for part in screen_parts(choice_sheet(plan, view.lang), view) if isinstance(part, str)]
+        head = label("several", "model", view.lang, model=name)
+        asked = answers(questions, plan, catalog, view.lang)
         shown.append("\n".join([head, *(f"  {line}" for line in (*asked, *said)), f"  {command_line(wishes)}"]))
-    documents = [plan_document(found, view.lang, catalog=catalog) for found in plans]
-    return Answer(documents, [], [*shown, several_sum(plans, view.lang)])
+    documents = [plan_document(plan, view.lang, catalog=catalog) for plan in ([shared.plan] if shared else []) + plans]
+    summed = several_sum(plans, view.lang).split("\n")[: 1 if shared else None] if plans else []
+    return Answer(documents, [], [*shown, *(["\n".join(summed)] if summed else [])])
+
+
+#: What is told of one GPU for all holds for none of them alone.
+_ONE_EACH = frozenset({"num_gpus", "max_nodes", "gpu"})
 
 
 def volume_lines(made: VolumeDecision, lang: Lang, *, is_billed: bool) -> list[str]:

@@ -142,10 +142,8 @@ def link_columns(
 def _outside_links(name: str, count: int) -> float:
     """Bandwidth of a server's own links to other servers of its rack or slice [bytes/s, one
     direction]; 0 where they end at the server."""
-    accelerator = facts.accelerators().get(name)
-    if accelerator is None or not 0 < count < linked_devices(name) or not meaning("serving", "node_size", name):
-        return 0.0
-    return accelerator.nvlink_bandwidth / 2 * count
+    accelerator, joined = facts.accelerators().get(name), meaning("serving", "node_size", name)
+    return accelerator.nvlink_bandwidth / 2 * count if accelerator and joined and 0 < count < float(joined) else 0.0
 
 
 @functools.cache

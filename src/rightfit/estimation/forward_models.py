@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 from rightfit.estimation.pass_records import ForwardWork, PassInput, Stage, resized, traced_forward
 from rightfit.facts.config_classes import does
@@ -328,6 +329,7 @@ def _scaled(stage: Stage, ratio: float) -> Stage:
 
 
 _CONTROLNET = _FIGURES["controlnet"]
+_EXPERTS = re.compile(r"\b2 experts by noise")
 
 
 def _diffusion(wish: PassInput, record: DiffusionModel) -> ForwardWork | None:
@@ -345,7 +347,7 @@ def _diffusion(wish: PassInput, record: DiffusionModel) -> ForwardWork | None:
     macs, scores = found[0] * extra, found[1] * extra
     unet = "unet" in record.denoiser_arch
     guidance = float(record.forwards_per_step or 1)
-    weights = float(record.denoiser_params) + (_FIGURES["controlnet_params"] if extra > 1 else 0.0)
+    weights = float(record.denoiser_params) / (2.0 if rests(record) else 1.0) + (_FIGURES["controlnet_params"] if extra > 1 else 0.0)
     steps = 1.0 if wish.denoise_only else (wish.steps or float(denoiser.usual_steps or record.default_steps or _FIGURES["usual_steps"]))
     activations = macs / (_FIGURES["bare_macs"] if unet else denoiser.hidden * _FIGURES["block_width_factor"])
     kind = "denoiser" if unet else "dit"
@@ -359,6 +361,12 @@ def _diffusion(wish: PassInput, record: DiffusionModel) -> ForwardWork | None:
     drawn = 0.0 if heard or wish.denoise_only else pixels * each
     modality = "video" if frames > 1 else "image"
     return ForwardWork(stages, params, modality, assumptions, decode_elements=drawn, wide_params=params - weights)
+
+
+def rests(record: DiffusionModel) -> bool:
+    """Whether a denoiser is two experts, of which one works at each noise level while the other
+    waits in RAM, as its makers run it on one GPU (Wan-Video/Wan2.2 README: offload_model)."""
+    return bool(_EXPERTS.search(record.denoiser_arch))
 
 
 def _scaled_macs(record: DiffusionModel, target: float, ratio: float, share: float) -> tuple[float, float]:

@@ -24,7 +24,7 @@ _EXPANSION = constant_group("preparation", "expansion")
 _FILE_OPERATIONS = {"read-csv", "convert", "read-parquet"}
 _THREAD_BYTES = constant_group("preparation", "thread_bytes")
 _MANY_BYTES = constants("preparation")["many_bytes"]
-_LIBRARIES = ("polars", "pandas", "duckdb", "pyarrow", "spark", "tokenizers", "python", "datasketch", "pillow", "opencv")
+_LIBRARIES = ("polars", "pandas", "duckdb", "pyarrow", "spark", "tokenizers", "python", "datasketch", "datatrove", "pillow", "opencv")
 #: The library that is taken, where none is named, for what no memory holds.
 SPILLING = "duckdb"
 _ALIASES = {
@@ -36,6 +36,7 @@ _ALIASES = {
     "arrow": "pyarrow",
     "pyspark": "spark",
     "dask": "pandas",
+    "text-dedup": "datatrove",
 }
 
 

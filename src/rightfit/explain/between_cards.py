@@ -15,9 +15,10 @@ from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
 from rightfit.explain.beside.questions import without_questions
-from rightfit.explain.claim_words import best_rate, cards_of
+from rightfit.explain.card_stacks import stack_lines
+from rightfit.explain.claim_words import best_rate
 from rightfit.explain.fit_claims import counted_weights, format_of
-from rightfit.explain.messages import topic, topic_text, topic_words
+from rightfit.explain.messages import topic_text, topic_words
 from rightfit.explain.weight_questions import USABLE, USUAL_TOKENS
 from rightfit.explain.yes_or_no import is_question
 from rightfit.messages import LANGS, Lang
@@ -57,13 +58,14 @@ class Set:
 
 def between_cards(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to such a question; None of any other sentence."""
+    from rightfit.explain.card_choice import remarks
     from rightfit.explain.card_questions import cards_in
     from rightfit.market.verdicts import CheckResult
     from rightfit.workload.ask import understand
 
     if not is_question(sentence) or not _words("choose").search(sentence) or _words("other").search(sentence):
         return None
-    if len({names for _, names in cards_of(sentence)}) != 2:
+    if len(cards := cards_in(sentence, catalog)) != 2:
         return None
     try:
         wishes = understand(without_questions(sentence).wish).wishes
@@ -78,16 +80,22 @@ def between_cards(sentence: str, catalog: Catalog) -> CheckResult | None:
         return None
     told_as = format_of(wishes)
     weights = counted_weights({"model": wishes["model"], "quantization": told_as or "bf16"})
-    cards = cards_in(sentence, catalog)
-    if not weights or len(cards) != 2:
+    if not weights:
         return None
     sets = [_set_of(card, model, weights, catalog) for card in cards]
+    if (
+        not told_as
+        and all(one.count != 1 for one in sets)
+        and (small := counted_weights({"model": wishes["model"], "quantization": "fp8"}))
+    ):
+        told_as, weights = "fp8", small  # what is mostly served where one holds it in 16 bits of neither
+        sets = [_set_of(card, model, weights, catalog) for card in cards]
     shown = {"model": str(wishes["model"])}
     told: dict[Lang, list[str]] = {}
     for lang in LANGS:
         bits = _text(_BITS.get(told_as, "told"), lang, format=told_as.upper())
         lines = [_pick(sets, bits, shown, lang), *(_line(one, weights, bits, lang) for one in sets)]
-        told[lang] = [*lines, *_notes(sets, wishes, lang), *stack_lines(cards, lang)]
+        told[lang] = [*lines, *_notes(sets, wishes, lang), *remarks(cards, lang), *stack_lines(cards, lang)]
     chosen = _chosen(sets)
     known = {"cards": [card.name for card in cards], "counts": [one.count for one in sets], "chosen": chosen.card.name if chosen else ""}
     return CheckResult(sentence, "market", True, None, known, (), "\n".join(told["en"]), "\n".join(told["zh"]))
@@ -170,9 +178,3 @@ def _notes(sets: Sequence[Set], wishes: Mapping[str, Any], lang: Lang) -> list[s
         other = next(one.card for one in sets if not one.card.fp8_flops)
         told.append(_text("fp8_one", lang, card=having[0].name, weights=q.memory_text(small), other=other.name))
     return told
-
-
-def stack_lines(cards: Sequence[Accelerator], lang: Lang) -> list[str]:
-    """What software runs on cards of other makers than NVIDIA."""
-    stacks = topic("between_cards")["stack"]
-    return [stacks[vendor][lang] for vendor in dict.fromkeys(card.vendor for card in cards) if vendor in stacks]

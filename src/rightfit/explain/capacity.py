@@ -3,6 +3,7 @@ most for which the plan of those cards still holds the usual limits."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -105,3 +106,49 @@ def capacity_fields(sentence: str, named: Mapping[str, Any], catalog: Catalog) -
             "card": best.accelerator.name,
         }
     return told
+
+
+def first_token_fields(sentence: str, named: Mapping[str, Any], catalog: Catalog) -> dict[Lang, dict[str, str]] | None:
+    """The first token of one request that is alone, and of several at once, on each kind of the
+    cards that a question names; None where it names no model that is served, or no card."""
+    from rightfit.explain.claim_words import cards_of
+    from rightfit.explain.fit_claims import server_with
+
+    sizes = topic("topic_questions")["sizes"]
+    count = _told("cards", sentence) or int(named.get("num_gpus") or 1)
+    cards = list(dict.fromkeys(name for _, names in cards_of(sentence) for name in names))
+    together = _told("together", sentence)
+    kept: dict[str, Any] = {
+        name: named[name] for name in ("model", "quantization", "input_tokens", "framework", "precision") if name in named
+    }
+    if count > 1:
+        kept["tensor_parallel"] = count
+    rows = {card: row for card in cards if (row := server_with(catalog, (card,), count)) is not None}
+    servers = catalog.servers()
+    found: dict[str, Option] = {}
+    for card, row in rows.items():
+        server = f"{servers.provider[row]}/{servers.instance_type[row]}"
+        option = _served({**kept, "task": "serve"}, server, 1, catalog)
+        if option is not None and "ttft_p50_s" in option.estimate:
+            found[card] = option
+    if not found:
+        return None
+    told: dict[Lang, dict[str, str]] = {}
+    for lang in LANGS:
+        lines = []
+        for card, option in found.items():
+            first = option.estimate["ttft_p50_s"].mid
+            text = sizes["first_alone"][lang].format(cards=f"{count} x {card}", first=q.duration_text(first, lang))
+            if together > 1:
+                waits = {"mean": first * (together + 1) / 2, "last": first * together}
+                text += sizes["first_many"][lang].format(count=together, **{name: q.duration_text(s, lang) for name, s in waits.items()})
+            lines.append(text)
+        tokens = f"{next(iter(found.values())).facts['input_tokens']:,.0f}"
+        told[lang] = {"model": str(named["model"]), "tokens": tokens, "lines": ("；" if lang == "zh" else "; ").join(lines)}
+    return told
+
+
+def _told(name: str, sentence: str) -> int:
+    """A number that a question tells, by the pattern of that name; 0 where it tells none."""
+    found = re.search(topic("topic_questions")["sizes"][name], sentence, re.IGNORECASE)
+    return int(next(group for group in found.groups() if group)) if found else 0

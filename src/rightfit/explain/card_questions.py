@@ -20,7 +20,7 @@ import numpy as np
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.between_cards import stack_lines
+from rightfit.explain.card_stacks import stack_lines
 from rightfit.explain.claim_words import best_rate, cards_of
 from rightfit.explain.claims import feature_of, features_in
 from rightfit.explain.command_text import command_line
@@ -67,16 +67,23 @@ def card_question(sentence: str, catalog: Catalog) -> CheckResult | None:
     """The answer to a question about cards that it names; None of any other sentence."""
     if not is_question(sentence):
         return None
-    cards = cards_in(_PLURAL.sub("", sentence), catalog)
+    cards = cards_named(sentence, catalog)
     if not 1 <= len(cards) <= 2 or _names_job(sentence):
         return None
     readers = (_modded, _able, _format, _worth) if len(cards) == 1 else (_replaced, _able_each, _same, _sizes_apart, _value)
     return next((found for reader in readers if (found := reader(sentence, cards, catalog)) is not None), None)
 
 
+def cards_named(sentence: str, catalog: Catalog) -> list[Accelerator]:
+    """The cards that a sentence names; its plurals are no other cards."""
+    return cards_in(_PLURAL.sub("", sentence), catalog)
+
+
 def cards_in(sentence: str, catalog: Catalog) -> list[Accelerator]:
     """The cards that a sentence names, each once, of several forms the usual one that is rented."""
-    found = [usual_card(_forms(spoken, names), catalog) for spoken, names in _spoken(sentence) if not _words("memory").fullmatch(spoken)]
+    named = [(spoken, names) for spoken, names in _spoken(sentence) if not _words("memory").fullmatch(spoken)]
+    told = [set(names) for _, names in named]  # "H20 96G ... why is the H20 so slow" is one card
+    found = [usual_card(_forms(spoken, names), catalog) for spoken, names in named if not any(one < set(names) for one in told)]
     return list({card.name: card for card in found}.values())
 
 
@@ -338,6 +345,7 @@ def _format(sentence: str, cards: Sequence[Accelerator], _: Catalog) -> CheckRes
         told[lang] = [
             _text("format_many", lang, best=best),
             _text("format_gguf", lang, memory=memory),
+            _text("format_exl", lang) if "exl2" in named else "",
             _text("format_same", lang, memory=memory, **_sizes(card)),
         ]
         told[lang].append(f"`{command_line({'model': '7B', 'task': 'serve', 'rate': '1/s', 'quantization': 'awq', 'gpu': card.name})}`")

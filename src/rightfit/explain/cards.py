@@ -102,7 +102,8 @@ def confidence(option: Option) -> str:
 def memory_use(option: Option) -> MemoryUse | None:
     """Memory of one card, or of the host where the job needs no card; None where no
     capacity is known."""
-    of_card = bool(option.accelerator.name) and "peak_memory_bytes" in option.estimate
+    works = bool(option.accelerator.name) and getattr(option.layout, "device", "gpu") == "gpu"
+    of_card = works and "peak_memory_bytes" in option.estimate
     figure = option.estimate.get("peak_memory_bytes" if of_card else "host_memory_bytes") or option.estimate.get("peak_memory_bytes")
     capacity = max(option.accelerator.memory_bytes, 0.0) if of_card else option.memory_bytes
     if figure is None or not capacity > 0:

@@ -113,7 +113,8 @@ def _rate_text(rate: float) -> str:
 def _moved(sentence: str, catalog: Catalog) -> CheckResult | None:
     """Time of a transfer, or its price."""
     asks_money, moves = bool(_words("money").search(sentence)), bool(_words("move").search(sentence))
-    if moves and _words("long").search(sentence) and not _words("training").search(sentence):
+    is_over_a_line = bool(_line_rate(sentence) and _bytes_of(sentence))  # "700 GB over a gigabit line", moved by no verb
+    if (moves or is_over_a_line) and _words("long").search(sentence) and not _words("training").search(sentence):
         return _moved_time(sentence)
     if not asks_money:
         return None

@@ -126,9 +126,12 @@ def setup_text(option: Option, lang: Lang) -> str:
     layout = option.layout
     assert isinstance(layout, HostLayout)
     key = "gpu" if layout.device == GPU else "cpu" if option.nodes == 1 else "cpu_each"
+    disk = option.estimate["disk_bytes"].mid if "disk_bytes" in option.estimate and option.facts["job"] == "prepare" else 0.0
+    key += "_disk" if disk > 0 and key == "cpu" else ""
     return say(
         f"host.setup_{key}",
         lang,
+        disk=q.data_text(disk),
         library=layout.library,
         threads=layout.threads,
         vcpus=q.plain(option.vcpus),

@@ -20,7 +20,7 @@ import numpy as np
 from rightfit import facts, lookup
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.claim_words import card_pattern, faster_text
+from rightfit.explain.claim_words import NAMED_SERVER, card_pattern, faster_text
 from rightfit.explain.messages import topic, topic_text
 from rightfit.facts.expressions import Expression, expression
 from rightfit.facts.tables import says
@@ -65,6 +65,8 @@ def market_question(sentence: str, catalog: Catalog) -> CheckResult | None:
         asked.discard("price")  # "how much VRAM"
     if "price" in asked and (priced := _server_prices(sentence, catalog)) is not None:
         return priced
+    if asked <= {"has", "list"} and _pattern("deed").search(sentence):
+        return None  # whether something can be done with it, not whether it is to be had
     outside = _OUTSIDE.search(sentence)
     if not asked or not (named := _named(_OUTSIDE.sub(" ", sentence))):
         return None
@@ -718,13 +720,37 @@ def _families(offers: OfferTable, cloud: str, lang: Lang) -> list[str]:
     return [head, *lines]
 
 
+def card_rows(cloud: str, cards: Sequence[str], catalog: Catalog, lang: Lang) -> list[str]:
+    """A line for each of these cards that a cloud rents: series, how many a server has, the least
+    price."""
+    return _families(_offers({"cloud": cloud}, cards, catalog), cloud, lang)[1:]
+
+
+def single_price(sentence: str, catalog: Catalog) -> CheckResult | None:
+    """What one card costs that a question names beside a server with several ("price of a single
+    H100? I only see p5.48xlarge"); None of any other."""
+    from rightfit.workload.ask.names import SERVER
+
+    rest = SERVER.sub(" ", NAMED_SERVER.sub(" ", sentence))
+    if not (_pattern("price").search(rest) and _pattern("single").search(rest)):
+        return None
+    spoken, wishes = _cards_compared(rest), _job_free(rest)
+    if len(spoken) != 1 or wishes is None or (rest == sentence and ("cloud" not in wishes or not set(wishes) <= _NAMED)):
+        return None
+    cards = facts.match_accelerators(spoken[0])
+    places = {name: str(wishes[name]) for name in ("cloud", "region", "country", "purchase") if name in wishes}
+    named = {**places, "gpu": spoken[0], "num_gpus": "1"}
+    hours = _hours(rest, wishes.get("deadline"))
+    return _result(sentence, spoken[0], {lang: _told(named, cards, {"price"}, hours, catalog, lang) for lang in LANGS}, {"named": named})
+
+
 # ---- "T4 or A10", "V100和A100区别".
 
 
 def compared(spoken: Sequence[str], sentence: str, catalog: Catalog, lang: Lang) -> list[str]:
     """What was asked of two cards first (which is cheaper, how much faster one is), then each with
     what decides between them, and what fits."""
-    from rightfit.explain.between_cards import stack_lines
+    from rightfit.explain.card_stacks import stack_lines
 
     cards = [_usual(name, catalog) for name in spoken]
     slow, *_, fast = sorted(cards, key=lambda card: (card.memory_bandwidth, card.bf16_flops))
@@ -732,17 +758,17 @@ def compared(spoken: Sequence[str], sentence: str, catalog: Catalog, lang: Lang)
     lines = [card_line(card, catalog, lang) for card in cards]
     prices = sorted((least[0], card.name) for card in cards if (least := _least(card.name, catalog)) is not None)
     is_price, is_speed = (bool(_pattern(name).search(sentence)) for name in ("cheaper", "faster"))
-    head = [ratio] if is_speed else [_better_at(cards[0], cards[1], lang)] if len(cards) == 2 else []
+    head = [ratio] if is_speed else [_better_at(cards[0], cards[1], lang)] if len(cards) == 2 and not is_price else []
     if is_price and not is_speed and len(prices) > 1:
         (price, better), (dearer, other) = prices[0], prices[1]
         head.append(_text("cheaper", lang, better=better, price=q.money_text(price), other=other, dearer=q.money_text(dearer)))
-    money = _per_money(cards, catalog, lang) if not is_speed or is_price or _pattern("better").search(sentence) else []
+    money = per_money(cards, catalog, lang) if not is_speed or is_price or _pattern("better").search(sentence) else []
     rooms = [_text("room_of", lang, name=card.name, size=f"{math.floor(card.memory_bytes / GIB / 2)}") for card in cards]
     room = _text("room", lang, rooms=("、" if lang == "zh" else ", ").join(rooms))
     return [
         *head,
         *lines,
-        *([] if is_speed or len(cards) == 2 else [ratio]),
+        *([] if is_speed else [ratio]),
         *money,
         *stack_lines(cards, lang),
         *new_cuda_lines(cards, lang),
@@ -789,7 +815,7 @@ def new_cuda_lines(cards: Sequence[Accelerator], lang: Lang) -> list[str]:
     ]
 
 
-def _per_money(cards: Sequence[Accelerator], catalog: Catalog, lang: Lang) -> list[str]:
+def per_money(cards: Sequence[Accelerator], catalog: Catalog, lang: Lang) -> list[str]:
     """What a dollar an hour buys of each card, and which to take."""
     bought: dict[str, tuple[float, float, float]] = {}
     for card in cards:

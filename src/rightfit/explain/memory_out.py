@@ -73,7 +73,8 @@ def shortage_of(said: Understood, sentence: str, catalog: Catalog) -> Shortage |
         found = facts.match_accelerators(name) if name else ()
     told = str(error.fields["had"]).replace(UNKNOWN, "") if error else ""
     had = parse_bytes(told) if told else float(facts.accelerators()[found[0]].memory_bytes) if found else math.nan
-    return Shortage(had, cards, str(wishes.get("quantization", "")))
+    split = re.search(topic("memory_out")["words"]["split_over"], sentence, re.IGNORECASE)
+    return Shortage(had, int(split["cards"]) if split else cards, str(wishes.get("quantization", "")))
 
 
 def _cards_of_server(sentence: str, catalog: Catalog) -> tuple[int, tuple[str, ...]]:
@@ -93,9 +94,8 @@ def shortage_lines(short: Shortage | None, plan: Plan, catalog: Catalog, lang: L
     if short is None:
         return []
     if plan.workload.task not in _TRAINED:
-        return (
-            [_text("head_served", lang, told=told)] if (told := _served(plan.workload.model, short.format, short.had_bytes, lang)) else []
-        )
+        told = _served(plan.workload.model, short.format, short.had_bytes * short.cards, lang)  # its weights are split over the GPUs
+        return [_text("head_served", lang, told=told)] if told else []
     servers = [name for count, name in REFERENCE_SERVERS.items() if count >= short.cards]
     if not servers:
         return []

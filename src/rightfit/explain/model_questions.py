@@ -39,6 +39,8 @@ _COUNTS = (1, 2, 4, 8, 16)
 _MOST_WAYS = 4
 #: GPUs of less memory [GB] are in servers of at most eight.
 _LARGE = 80
+#: The end of "how many L4s", which is no L4S.
+_PLURAL = re.compile(r"(?<=\d)s\b")
 #: Options that say how much is to be done: a plan tells more.
 _AMOUNTS = frozenset({"rate", "data", "deadline", "budget", "concurrency", "epochs"})
 #: A load that takes so many times what the disk explains is explained by something else.
@@ -55,6 +57,7 @@ def model_question(sentence: str, catalog: Catalog, *, is_checked: bool = False)
     if not is_question(sentence) or _words("training").search(sentence):
         return None
     asked = [reader for name, reader in _READERS.items() if _words(name).search(sentence)]
+    asked += [_many] if is_checked and _words("count").search(sentence) else []
     asked += [_least] if is_checked and _words("which").search(sentence) else []
     if not asked:
         return None
@@ -178,6 +181,11 @@ def _least(sentence: str, wishes: Mapping[str, Any], model: facts.TransformerArc
     smallest = min(held, key=lambda key: held[key][0][0] * held[key][0][1]["gb"])
     told: dict[Lang, list[str]] = {}
     own = format_of(wishes).upper()
+    asked_in = {"bf16": "bits_16", "fp16": "bits_16", "fp8": "bits_8", "int8": "bits_8", "awq": "bits_4", "int4": "bits_4"}.get(
+        str(wishes.get("quantization") or wishes.get("precision") or ""), ""
+    )
+    if asked_in in held:  # what is asked is told first
+        smallest, sizes = asked_in, {asked_in: sizes[asked_in], **sizes}
     for lang in LANGS:
         joined = "，或 " if lang == "zh" else " or "
         lines = {key: joined.join(_way(one, lang) for one in found) or _text("least_none", lang) for key, found in ways.items()}
@@ -196,6 +204,50 @@ def _least(sentence: str, wishes: Mapping[str, Any], model: facts.TransformerArc
             told[lang].append(_text("least_host", lang, ram=q.memory_text(1.25 * min(sizes.values()))))
         told[lang].append(_text("least_note", lang))
     return _result(sentence, told, model=str(model.name), bytes=sizes)
+
+
+def _many(
+    sentence: str, wishes: Mapping[str, Any], model: facts.TransformerArchitecture, catalog: Catalog | None = None
+) -> CheckResult | None:
+    """The fewest of the card that is named that hold a model, in the format that is told or in
+    each."""
+    from rightfit.estimation.serving_extras import sequence_cache_bytes
+    from rightfit.explain.card_questions import usual_card
+    from rightfit.search.offers import open_priced
+
+    catalog = catalog or open_priced()
+    spoken = cards_of(_PLURAL.sub("", sentence))
+    if len({names for _, names in spoken}) != 1 or (_AMOUNTS | {"users", "cloud", "latency"}) & set(wishes):
+        return None
+    card = usual_card(spoken[0][1], catalog)
+    sizes, told_as = (
+        _sizes(wishes),
+        format_of({"model": wishes["model"], "quantization": wishes.get("quantization") or wishes.get("precision") or ""}),
+    )
+    if wishes.get("quantization") or wishes.get("precision"):
+        sizes = {"told_bits": counted_weights({"model": wishes["model"], "quantization": told_as}) or 0.0}
+    if not sizes or not all(sizes.values()):
+        return None
+    cache = sequence_cache_bytes(model, float(USUAL_TOKENS))
+    most = USABLE * float(card.memory_bytes)
+    counts = {key: next((one for one in _COUNTS if one * most >= _RUNTIME * size + cache), 0) for key, size in sizes.items()}
+    told: dict[Lang, list[str]] = {}
+    for lang in LANGS:
+        fields = {"model": str(wishes["model"]), "card": card.name, "memory": q.memory_text(float(card.memory_bytes))}
+        told[lang] = [
+            _text(
+                "many_line" if counts[key] else "many_none",
+                lang,
+                bits=_text(key, lang, format=told_as.upper()),
+                count=counts[key],
+                weights=q.memory_text(size),
+                left=q.memory_text(counts[key] * most - size),
+                **fields,
+            )
+            for key, size in sizes.items()
+        ]
+        told[lang].append(_text("least_note", lang))
+    return _result(sentence, told, model=str(model.name), counts=counts)
 
 
 def _ways(need: float) -> list[tuple[int, Mapping[str, Any]]]:

@@ -21,6 +21,7 @@ from rightfit.explain.claim_words import cards_of
 from rightfit.explain.glossary import glossary, term_text, with_figures
 from rightfit.explain.messages import topic
 from rightfit.explain.rules import all_rules
+from rightfit.explain.topic_questions import all_topics
 from rightfit.explain.yes_or_no import is_open, is_question
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
@@ -110,7 +111,7 @@ def _documents() -> tuple[tuple[str, str, frozenset[str], str], ...]:
     for name, entry in glossary().items():
         words = " ".join(map(str, entry["words"]))
         add("term", name, entry["words"] if entry.get("is_symptom") else (), (f"{words} {entry['zh']}", f"{words} {entry['en']}"))
-    for entry in topic("topic_questions")["topics"]:
+    for entry in all_topics():
         if "figures" not in entry:
             add("topic", entry["id"], (), (entry["zh"], f"{entry['id'].replace('_', ' ')} {entry['en']}"))
     for name, rule in all_rules().items():
@@ -304,7 +305,7 @@ def _told(near: Near, lang: Lang) -> str:
     if near.source == "term":
         return term_text(near.name, lang)
     if near.source == "topic":
-        entry = next(one for one in topic("topic_questions")["topics"] if one["id"] == near.name)
+        entry = next(one for one in all_topics() if one["id"] == near.name)
         return with_figures(entry[lang]) + (f" `{entry['ask']}`" if "ask" in entry and "{" not in entry["ask"] else "")
     if near.source == "rule":
         return _text("rule", lang, statement=all_rules()[near.name].statement[lang], rule=near.name)

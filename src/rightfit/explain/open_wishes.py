@@ -105,23 +105,20 @@ def wishes_by_model(found: Understood) -> list[dict[str, Any]]:
     """The wishes of each model of a sentence that names several: of a list each with all of the
     rest, else each from its own clause; one without an amount serves the requests of the others.
     Empty where that leaves a word unused, and of a choice between models."""
-    from rightfit.workload.ask.grammar import BARE_SIZE
-    from rightfit.workload.ask.names import is_model
-
-    sentence = found.sentence
-    is_sized = bool(BARE_SIZE.fullmatch(str(found.wishes.get("model", ""))))  # two sizes are a choice or one model and its draft
-    seconds = [
-        word
-        for word in dict.fromkeys((*found.weighty, *found.unused))
-        if is_model(word) or (word in found.weighty and not is_sized and BARE_SIZE.match(word))  # "bge-m3 and an 8B LLM"
-    ]
-    if "model" not in found.wishes or not seconds or any(one.key == "workload.assumed_alternative" for one in found.assumed):
+    sentence = _voice().sub(lambda told: " " * len(told[0]), found.sentence)
+    seconds, weighty = _second_models(found)
+    if "model" not in found.wishes or any(one.key == "workload.assumed_alternative" for one in found.assumed):
         return []
+    if not seconds:  # one that speaks is on the same GPU
+        beside = bool(_voice().search(found.sentence)) and found.wishes.get("task") == "serve" and not weighty
+        return [dict(found.wishes)] if beside else []
     names = sorted((found.wishes["model"], *seconds), key=lambda name: sentence.casefold().find(name.casefold()))
-    is_used = not set(found.weighty) - set(seconds)
+    is_used = not weighty
     if is_used and all(_joins(sentence, one, other) for one, other in itertools.pairwise(names)):
-        return [{**{key: value for key, value in found.wishes.items() if key != "budget"}, "model": _bare(name)} for name in names]
-    if not set(seconds) & set(found.weighty):  # named in a story
+        shared = {key: value for key, value in found.wishes.items() if key != "budget"}
+        shared = shared if "data" in shared else {"task": "serve", **shared}
+        return [_of_model({**shared, "model": _bare(name)}) for name in names]
+    if not any(one in words for words in found.weighty for one in seconds):  # named in a story
         return []
     places = sorted(sentence.casefold().find(name.casefold()) for name in (found.wishes["model"], *seconds))
     cuts = [0]
@@ -143,6 +140,55 @@ def wishes_by_model(found: Understood) -> list[dict[str, Any]]:
         rate = whole.get("rate") or f"{read_wish('users', whole['users'])['users'] / pause_s:.3g}/s"
         load = {"task": "serve", "rate": rate}
     return [one if _AMOUNTS & set(one) else {**one, **load} for one in told] if whole else []
+
+
+def _voice() -> Any:
+    from rightfit.workload.ask.voices import VOICE
+
+    return VOICE
+
+
+def _second_models(found: Understood) -> tuple[list[str], list[str]]:
+    """(Models that a sentence names beside the planned one, weighty words that name none)."""
+    from rightfit.workload.ask.grammar import BARE_SIZE
+    from rightfit.workload.ask.leftover import left_over
+    from rightfit.workload.ask.names import is_model, names_in, relative
+
+    is_sized = bool(BARE_SIZE.fullmatch(str(found.wishes.get("model", ""))))  # two sizes are a choice or one model and its draft
+    seconds, left = list[str](), list[str]()
+    for word in dict.fromkeys((*found.weighty, *found.unused)):
+        rest = _voice().sub(" ", word)
+        if is_model(word) or (word in found.weighty and not is_sized and BARE_SIZE.match(word)):  # "bge-m3 and an 8B LLM"
+            seconds.append(word)
+            continue
+        known, near = relative(word)
+        if near:  # its nearest relative is planned
+            seconds.append(known)
+            continue
+        named = [name for name in names_in(rest) if name.kind == "model"] if word in found.weighty else []
+        for name in reversed(named):
+            rest = f"{rest[: name.start]} {rest[name.end :]}"
+        seconds += [name.value for name in named]
+        if word in found.weighty and left_over(rest)[0]:
+            left.append(word)
+    return seconds, left
+
+
+def _of_model(wishes: dict[str, Any]) -> dict[str, Any]:
+    """The wishes of one of several models, without what only those that write take."""
+    is_plain = writes_text(str(wishes["model"]))
+    return wishes if is_plain else {key: value for key, value in wishes.items() if key not in _OF_WRITERS}
+
+
+def writes_text(model: str) -> bool:
+    """Whether a model is one that writes."""
+    try:
+        return str(getattr(facts.model(model, network=False), "kind", "")) in ("decoder", "moe-decoder", "vlm")
+    except RightfitError:
+        return False
+
+
+_OF_WRITERS = frozenset({"think", "quantization", "input_tokens", "output_tokens", "ttft", "tpot"})
 
 
 def _bare(name: str) -> str:

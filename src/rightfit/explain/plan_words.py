@@ -304,7 +304,8 @@ def worded(option: Option, workload: Any, lang: Lang, render: Callable[[Reason],
 def needed_text(option: Option, lang: Lang) -> str:
     """What the job takes of a card's memory and of the server's RAM, with what they have."""
     accelerator, known = option.accelerator, option.estimate
-    takes = {"gpu": ("peak_memory_bytes", accelerator.memory_bytes)} if accelerator and accelerator.name else {}
+    works = accelerator and accelerator.name and getattr(option.layout, "device", "gpu") == "gpu"  # else it stands idle
+    takes = {"gpu": ("peak_memory_bytes", accelerator.memory_bytes)} if works else {}
     takes["ram"] = ("host_memory_bytes", option.memory_bytes)
     parts = []
     for kind, (name, limit) in takes.items():

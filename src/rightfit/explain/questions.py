@@ -8,24 +8,30 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rightfit.errors import RightfitError
+from rightfit.explain.apple_questions import apple_question
+from rightfit.explain.batch_questions import batch_question
 from rightfit.explain.beside.questions import terms_told, without_questions
 from rightfit.explain.beside.settled import settle
 from rightfit.explain.between_cards import between_cards
+from rightfit.explain.card_choice import card_choice
 from rightfit.explain.card_questions import card_question
 from rightfit.explain.claim_words import NAMED_SERVER, cards_of
 from rightfit.explain.claims import as_fast_lookup, claim_lookup
+from rightfit.explain.cloud_series import cloud_series
 from rightfit.explain.data_questions import data_question
 from rightfit.explain.decisions import chart_lookup
 from rightfit.explain.fit_claims import LOAD
 from rightfit.explain.fit_questions import asked_to_fit, feature_question, fit_question, overflowing
 from rightfit.explain.glossary import as_nearest, defined_terms, glossary, term_lookup, terms_in, told_terms
-from rightfit.explain.market_questions import market_question, way_to_pay
+from rightfit.explain.market_questions import market_question, single_price, way_to_pay
 from rightfit.explain.model_questions import model_question
 from rightfit.explain.nearest import asks_something, general_lines, known_answer, nearest_answer
 from rightfit.explain.open_wishes import asked_rule, largest_model, moving_price, open_wish, planned_answer
+from rightfit.explain.own_figures import own_question
 from rightfit.explain.rule_lookup import find_rule, rule_answer, statement_answer
 from rightfit.explain.server_questions import able_question, server_question
 from rightfit.explain.statement_parts import clauses
+from rightfit.explain.sum_questions import sum_question
 from rightfit.explain.topic_questions import topic_question
 from rightfit.explain.weight_questions import weight_question
 from rightfit.explain.yes_or_no import is_question
@@ -101,7 +107,14 @@ def asked_first(sentence: str, *, catalog: Catalog | None = None) -> CheckResult
 def _first(sentence: str, market: Catalog) -> CheckResult | None:
     return (
         asked_so(sentence)
+        or own_question(sentence, market)
+        or apple_question(sentence, market)
+        or batch_question(sentence, market)
+        or sum_question(sentence, market)
         or card_question(sentence, market)
+        or cloud_series(sentence, market)
+        or card_choice(sentence, market)
+        or single_price(sentence, market)
         or model_question(sentence, market, is_checked=True)
         or weight_question(sentence, market)
         or between_cards(sentence, market)
@@ -146,7 +159,14 @@ def _answered(sentence: str, catalog: Catalog) -> CheckResult | None:
     return (
         largest_model(sentence, catalog)
         or asked_so(sentence)
+        or own_question(sentence, catalog)
+        or apple_question(sentence, catalog)
+        or batch_question(sentence, catalog)
+        or sum_question(sentence, catalog)
         or card_question(sentence, catalog)
+        or cloud_series(sentence, catalog)
+        or card_choice(sentence, catalog)
+        or single_price(sentence, catalog)
         or model_question(sentence, catalog)
         or weight_question(sentence, catalog)
         or moving_price(sentence, catalog)
@@ -197,12 +217,35 @@ def nearest_of(result: CheckResult, *, catalog: Catalog | None = None) -> CheckR
     if result.exists and result.claim == "unknown" and result.kind == "server" and (told := general_lines(result.query)) is not None:
         en, zh = f"{result.explanation_en}\n{told['en']}", f"{result.explanation_zh}\n{told['zh']}"
         return dataclasses.replace(result, explanation_en=en, explanation_zh=zh)
+    if _only_exists(result):
+        near = nearest_answer(result.query, catalog or open_priced())
+        return result if near is None else near
     if result.exists or result.facts or result.claim is None:
         return result
     near = nearest_answer(result.query, catalog or open_priced())
     return result if near is None else near
 
 
+def _only_exists(result: CheckResult) -> bool:
+    """Whether an answer says that a thing exists, to a sentence that asks or tells something else
+    of it."""
+    if not result.exists or result.claim is not None or result.kind not in ("accelerator", "server", "provider", "model"):
+        return False
+    rest = result.query
+    for spoken, _ in cards_of(rest):
+        rest = rest.replace(spoken, " ")
+    is_long = len(re.findall(r"[A-Za-z]{2,}", rest)) >= _MANY_WORDS or len(re.findall(r"[\u4e00-\u9fff]", rest)) >= _MANY_SIGNS
+    return is_long and _EXISTS.search(rest) is None
+
+
+#: That two words are to be told apart.
+_APART = re.compile(r"区别|差别|差异|有什么不同|\b(?:vs|versus|differences?|differ)\b", re.IGNORECASE)
+#: Words beside a name from which on a sentence is about more than the thing.
+_MANY_WORDS, _MANY_SIGNS = 5, 8
+_EXISTS = re.compile(
+    r"存在|有没有|有.{0,6}吗|是什么|是啥|是不是|哪些|什么(?:显?卡|配置|机型)|\b(?:exists?|is there|are there|available|rentable|what(?:'s| is| are)|real|which|called|specs?)\b",
+    re.IGNORECASE,
+)
 #: What parts two questions in one sentence, and a question is at least so long.
 _PARTS = re.compile(r"[,，;；?？]\s*(?:(?:and|also|另外|还有|顺便|那)\s*)?|\s+and (?=how|what|which|why|is|does|do|can)|。", re.IGNORECASE)
 _SHORTEST = 3
@@ -219,6 +262,8 @@ def _looked_up(sentence: str, catalog: Catalog) -> CheckResult | None:
         found = _looked_up(asked, catalog)
         if found is not None and found.claim is not None:
             return overflowing(sentence, found)
+    if _APART.search(sentence) and not cards_of(sentence) and len(between := terms_in(sentence)) == 2:
+        return told_terms(between, sentence)
     if (meant := term_lookup(sentence)) is not None:
         return meant
     if defined := defined_terms(sentence):

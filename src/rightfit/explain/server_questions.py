@@ -63,6 +63,7 @@ _SERVERS_BEFORE = re.compile(
 )
 _SERVERS_BEHIND = re.compile(r"\s*(?:nodes?|instances?|machines?|servers?|box(?:es)?|vms?|实例|服务器|机器|机型)(?![a-z])", re.IGNORECASE)
 _NAME = re.compile(r"[A-Za-z][\w.-]*\d[\w.-]*", re.ASCII)
+_CARD_OR_SERIES = re.compile(r"(?<![A-Za-z0-9.])[agp]\d(?![A-Za-z0-9.])", re.ASCII)
 _LETTER = expression(r"(?<![A-Za-z0-9])(?P<letter>[a-z])\d?(?:\s*系列|\s*系(?!统)|[ -](?:series|family)\b|\s*族)")
 _CARDS = card_pattern()
 _MOST_SIZES = 8
@@ -149,6 +150,10 @@ def servers_named(sentence: str, catalog: Catalog) -> dict[str, Sequence[int]]:
             continue  # "10 TB on S3" are kept in no server
         if not facts.match_accelerators(word) and (rows := exact_servers(catalog, word) or series_members(catalog, word)):
             found.setdefault(word, _usual(rows, catalog))
+    for word in _CARD_OR_SERIES.findall(sentence) if found else ():  # P4 beside G5 and P5 is no Tesla P4
+        beside = {catalog.servers().provider[row] for rows in found.values() for row in rows}
+        if word not in found and (rows := [row for row in series_members(catalog, word) if catalog.servers().provider[row] in beside]):
+            found[word] = rows
     return found
 
 
@@ -343,6 +348,8 @@ def _chosen(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalo
     """Between series: what each is, and for a model the size of each that does the job for least
     money, the cheapest series first."""
     wishes = _wishes(rest)
+    if "model" not in wishes and {"model", "task"} <= set(understood := _wishes(rest, every_word=False)):
+        wishes = understood  # whatever else is asked beside it
     told: dict[Lang, list[str]] = {lang: [] for lang in LANGS}
     if "model" not in wishes:
         for lang in LANGS:
@@ -360,6 +367,9 @@ def _chosen(sentence: str, rest: str, named: Mapping[str, Sequence[int]], catalo
         told[lang].append(_text("chosen", lang, name=able[0][0]))
         told[lang] += [f"{name}: {done_text(kind, found, _way(found), lang)}" for name, kind, found in able]
         told[lang] += [_text("unable", lang, name=name) for name, _, found in done if found is None]
+        told[lang] += (
+            [line for name, rows in named.items() for line in series_lines(name, rows, catalog, lang)] if _says("purpose", rest) else []
+        )
     if (smaller := _on_one(wishes, able[0][1], able[0][2].best, catalog)) is not None:
         for lang in LANGS:
             told[lang].append(

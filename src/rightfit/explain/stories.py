@@ -3,14 +3,17 @@ read from, what was left out, and the questions whose answers decide."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rightfit.errors import RightfitError
 from rightfit.explain.messages import topic, topic_text
 from rightfit.messages import Lang
 
 if TYPE_CHECKING:
+    from rightfit.market import Catalog
     from rightfit.workload.ask import Understood
 
 #: So many pieces of a story are listed as left out, and so many words of each.
@@ -65,3 +68,26 @@ def _left_out(found: Understood) -> Sequence[str]:
     asked = " ".join(str(value) for one in found.open for value in one.fields.values())
     told = [piece for piece in dict.fromkeys(pieces) if piece not in asked]
     return [piece if len(piece) <= _MOST_LETTERS else piece[:_MOST_LETTERS].rstrip() + "…" for piece in told]
+
+
+def model_lines(found: Understood, wishes: Mapping[str, Any], catalog: Catalog, lang: Lang) -> list[str]:
+    """What models of a few sizes take and cost for the same load, where a long post asks for one;
+    nothing of any other."""
+    from rightfit.explain.beside.in_words import told_in, way_text
+    from rightfit.explain.command_text import command_line
+    from rightfit.planner.home_currency import in_home_currency
+    from rightfit.planner.plan import plan
+    from rightfit.workload.model import Workload
+
+    if wishes.get("task") != "serve" or not any(one.key == "workload.open_which_model" for one in found.open):
+        return []
+    lines: list[str] = []
+    for model in topic("stories")["models"]["serve"]:
+        told = {**{name: value for name, value in wishes.items() if name != "quantization"}, "model": model}
+        with contextlib.suppress(RightfitError):
+            made = in_home_currency(plan(Workload(**told), catalog=catalog, top=1), lang)
+            if made.best is not None:
+                with told_in(made.workload.currency):
+                    way = way_text(made.best, lang)
+                lines.append(_text("of_model", lang, model=model.partition("/")[2], way=way, command=command_line(told)))
+    return [_text("models", lang), *lines] if lines else []

@@ -12,7 +12,7 @@ import functools
 import math
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,10 +20,12 @@ import numpy as np
 from rightfit import facts
 from rightfit.errors import RightfitError
 from rightfit.explain import quantities as q
-from rightfit.explain.capacity import capacity_fields
+from rightfit.explain.capacity import capacity_fields, first_token_fields
 from rightfit.explain.claim_words import NAMED_SERVER, cards_of
 from rightfit.explain.glossary import with_figures
 from rightfit.explain.messages import topic
+from rightfit.explain.operation_figures import exchanged_fields, file_fields, xid_fields
+from rightfit.explain.size_questions import FIELDS as SIZES
 from rightfit.explain.yes_or_no import is_question
 from rightfit.facts.expressions import Expression, expression
 from rightfit.messages import LANGS, Lang
@@ -35,9 +37,19 @@ if TYPE_CHECKING:
 _Fields = dict[Lang, dict[str, str]]
 
 
+#: Tables of topics: those of hardware and data, and what goes wrong while a server is used.
+_TABLES = ("operation_questions", "topic_questions")
+
+
 @functools.cache
 def _class(name: str) -> Expression:
-    return expression(topic("topic_questions")["classes"][name])
+    return expression(next(words[name] for table in _TABLES if name in (words := topic(table)["classes"])))
+
+
+@functools.cache
+def all_topics() -> tuple[Mapping[str, Any], ...]:
+    """The topics of all tables."""
+    return tuple(one for table in _TABLES for one in topic(table)["topics"])
 
 
 def topic_question(sentence: str, catalog: Catalog, *, is_said: bool = False) -> CheckResult | None:
@@ -45,16 +57,16 @@ def topic_question(sentence: str, catalog: Catalog, *, is_said: bool = False) ->
     statement; None for any other sentence."""
     from rightfit.market.verdicts import CheckResult
 
-    topics = topic("topic_questions")["topics"]
+    topics: Sequence[Mapping[str, Any]] = all_topics()
     if is_said:
-        topics = [one for one in topics if "answer" in one]
+        topics = [one for one in topics if "answer" in one and not one.get("first")]
     elif not is_question(sentence):  # what went wrong is told rather than asked
         topics = [one for one in topics if one.get("reported")]
     if not (fitting := [one for one in topics if all(_class(name).search(sentence) for name in one["all"])]):
         return None
     named = _named(sentence)
     fitting = [one for one in fitting if _is_about(one, sentence, named)]
-    for found in sorted(fitting, key=lambda one: -len(one["all"])):
+    for found in sorted(fitting, key=lambda one: (not one.get("first"), -len(one["all"]))):
         known = [_FIELDS[name](sentence, named, catalog) for name in str(found.get("figures", "")).split()]
         if None in known:
             continue
@@ -566,8 +578,12 @@ _FIELDS: Mapping[str, Callable[[str, Mapping[str, Any], Catalog], _Fields | None
     "bound": _bound,
     "cache": _cache,
     "capacity": capacity_fields,
+    "first_token": first_token_fields,
     "checkpoint": _checkpoint,
+    "exchanged": exchanged_fields,
+    "files": file_fields,
     "without_bf16": _without_bf16,
+    "xids": xid_fields,
     "staged": _staged,
     "experts_held": _experts_held,
     "held": _held,
@@ -582,4 +598,5 @@ _FIELDS: Mapping[str, Callable[[str, Mapping[str, Any], Catalog], _Fields | None
     "traffic": _traffic,
     "volumes": _volumes,
     "market": _market,
+    **SIZES,
 }

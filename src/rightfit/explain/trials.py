@@ -214,6 +214,12 @@ def bare_job(workload: Workload) -> Workload:
     return workload.with_changes(**_LEAN).settled(**_OPEN, **data, assumed=assumed)
 
 
+def need_with(workload: Workload, *, catalog: Catalog, **given: Any) -> float:
+    """The same with some of its set-up given, such as a micro-batch [bytes]; NaN where it cannot be
+    evaluated."""
+    return _need_of(bare_job(workload).with_changes(**given), catalog)
+
+
 def _need_of(bare: Workload, catalog: Catalog) -> float:
     from rightfit.planner.given import figures_of_one
 

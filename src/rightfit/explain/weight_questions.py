@@ -75,6 +75,8 @@ def weight_question(sentence: str, catalog: Catalog) -> CheckResult | None:
 
     if not is_question(sentence) or _words("other").search(sentence):
         return None
+    if len({names for _, names in cards_of(sentence)}) > 1 or _words("between").search(sentence):
+        return None  # between cards
     named = _models_named(sentence)
     formats = list(dict.fromkeys(match[0] for match in _words("format").finditer(sentence)))
     is_several = len(named) > 1

@@ -8,7 +8,7 @@ from rightfit.explain.claim_words import table
 from rightfit.messages import Lang
 
 _QUESTION = re.compile(
-    r"？|\?(?![A-Za-z0-9&=])|[吗么呢嘛不没]\s*$|能不能|是不是|有没有|够不够|要不要|会不会|值不值|可不可以|行不行|怎么|怎样|如何|多少|多久|多[大快高长]|什么|啥|哪|几|还是"
+    r"？|\?(?![A-Za-z0-9&=])|\bwhy\s*$|[吗么呢嘛不没]\s*$|吗(?=[,，;；])|能不能|是不是|有没有|够不够|要不要|会不会|值不值|可不可以|行不行|怎么|怎样|如何|多少|多久|多[大快高长]|什么|啥|哪|几|还是"
     r"|^(?:do|does|is|are|can|could|has|have|will|would|should|which|what|how|why|when|where)\b|[:;,：，；]\s*(?:why\b|what\b|(?:should|can|could|do|does|is|are|will|would)\s+(?:i|we|it|this|that|they|an?|the)\b)|[:;,：，；]\s*how (?:much|many|big|large|long|fast)\b",
     re.IGNORECASE,
 )

@@ -67,6 +67,8 @@ def first_boot(job: Job, ground: Ground) -> str:
         "".join(map(_secret, stack.secrets)),
         "retry systemctl start docker\n",
         keeping(job, ground),
+        # Google's servers run this at every boot, and the container of the last one is still there.
+        "docker rm --force rightfit >/dev/null 2>&1 || true\n",
         container(job, stack) + "\n",
         await_health(job, stack) if job.is_service else "",
     ]

@@ -76,17 +76,41 @@ CLUSTERS = ("kubernetes", "jobset", "kubeflow-trainjob", "kserve", "leaderworker
 def _way(job: Job, recipe: Recipe) -> str:
     """What one way of starting asks for."""
     programs = {recipe.program[0]: recipe.program[1], **further_programs(job, recipe)}
+    rents = recipe.target not in (*CLUSTERS, here(job))
+    client = CLOUD_CLIENTS.get(job.option.provider, ("",))[0] if rents and recipe.target != "cloud-init" else ""
     lines = [
         *(_program(name, install) for name, install in programs.items()),
+        *(_login(name) for name in LOGINS if name in programs or name == client),
         *(_variable(job, name, about) for name, about in recipe.needs),
         _bucket(job, recipe),
     ]
-    rents = recipe.target not in (*CLUSTERS, here(job))
     return "".join([*lines, *((_region(job), _quota(job)) if rents else ())])
 
 
 def _program(name: str, install: str) -> str:
     return f"if command -v {name} >/dev/null 2>&1; then there {plainly(name)}; else lacks {plainly(f'the program {name}: {install}')}; fi\n"
+
+
+LOGINS = {
+    "aws": ("aws sts get-caller-identity", "a login at AWS: aws configure"),
+    "az": ("az account show", "a login at Azure: az login"),
+    "gcloud": ("gcloud auth print-access-token", "a login at Google Cloud: gcloud auth login; gcloud auth application-default login"),
+    "aliyun": ("aliyun sts GetCallerIdentity", "a login at Alibaba Cloud: aliyun configure"),
+    "tccli": ("tccli sts GetCallerIdentity", "a login at Tencent Cloud: tccli configure"),
+    "kubectl": ("kubectl auth can-i create pods", "a cluster that lets you start pods: kubectl config use-context NAME"),
+}
+"""Client -> (a command that fails where nobody is logged in, what to do then)."""
+
+
+def _login(program: str) -> str:
+    """Whether somebody is logged in; Terraform and SkyPilot take the login of the cloud's client,
+    where that is there."""
+    command, about = LOGINS[program]
+    found = about.partition(":")[0]
+    return (
+        f"if ! command -v {program} >/dev/null 2>&1; then :; elif {command} >/dev/null 2>&1; then there {plainly(found)}; "
+        f"else lacks {plainly(about)}; fi\n"
+    )
 
 
 def _variable(job: Job, name: str, about: str) -> str:
@@ -428,7 +452,9 @@ def kept_line(job: Job, recipe: Recipe | None) -> str:
     """The first line: where what the job makes outlives the server."""
     if job.is_service:
         opened = (
-            " Everyone can reach its address; who sends the key is answered." if recipe and recipe.target in ("skypilot", "dstack") else ""
+            " Started the first way, everyone can reach its address; who sends the key is answered."
+            if recipe and recipe.target in ("skypilot", "dstack")
+            else ""
         )
         return f"This is a service: it runs, and costs, until you end it.{opened}"
     if recipe is not None and recipe.target == here(job):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rightfit.errors import InputError
@@ -31,7 +32,7 @@ from rightfit.exports.buckets import (
 )
 from rightfit.exports.finding import CLOUD_CLIENTS, found_by, stored, vault_needs
 from rightfit.exports.job import DATA_FOLDER, Job
-from rightfit.exports.model_words import MODEL_FOLDER, hub_id, own_folder
+from rightfit.exports.model_words import MODEL_FOLDER, hub_id, longest_start_s, own_folder
 from rightfit.exports.quoting import comment, shell
 from rightfit.exports.stack import stack_name, stack_of, stack_problem
 from rightfit.exports.targets import cloudformation, dstack, inference_gateways, provider_cli
@@ -387,7 +388,10 @@ BUCKET_RESOURCES = {
 
 
 def _terraform(job: Job) -> Recipe:
-    needs = [*secret_needs(job, stack_of(job).secrets), *vault_needs(job), *_TERRAFORM_NEEDS.get(job.option.provider, ())]
+    clients = (
+        ((CLIENTS_RANGE, "the addresses whose clients may reach the service: yours alone where you give none"),) if job.is_service else ()
+    )
+    needs = [*secret_needs(job, stack_of(job).secrets), *vault_needs(job), *_TERRAFORM_NEEDS.get(job.option.provider, ()), *clients]
     init, apply = (shell(command) for command in terraform_commands(dry_run=False))
     vault = (
         ('export TF_VAR_key_vault_id="$(az keyvault show --name "$RIGHTFIT_VAULT" --query id --output tsv)"',)
@@ -401,7 +405,9 @@ def _terraform(job: Job) -> Recipe:
     up = copies_up(job, where)
     begin = (*stored(job), *vault, init, *((*(() if job.settings.bucket else first), *up) if up else ()))
     plan = "terraform plan -input=false   # shows what would be made"
-    result: tuple[str, ...] = ("terraform output",) if job.is_service else (WAIT, *copies_down(job, where))
+    minutes = math.ceil(longest_start_s(job) / 60)
+    asked = f"terraform output   # after at most {minutes} min of loading, `sh check.sh request http://ADDRESS` sends service_address one request"
+    result: tuple[str, ...] = (asked,) if job.is_service else (WAIT, *copies_down(job, where))
     target = f"terraform-{job.option.provider}"
     install = "https://developer.hashicorp.com/terraform/install"
     return Recipe(target, ("terraform", install), tuple(needs), begin, (*begins(job), plan, apply), result, terraform_end(job), kept=where)
@@ -431,6 +437,7 @@ def terraform_end(job: Job) -> tuple[str, ...]:
     return (f"terraform destroy -auto-approve {targets}   # all but the bucket; without -target it goes too, once it is empty",)
 
 
+CLIENTS_RANGE = "TF_VAR_client_cidr"
 _TERRAFORM_NEEDS = {
     "azure": (("TF_VAR_ssh_public_key", "a public SSH key of yours, the words of the .pub file"),),
     "gcp": (("TF_VAR_project", "the project that pays"),),
@@ -557,7 +564,11 @@ def _cluster(job: Job, target: str) -> Recipe:
     start: tuple[str, ...] = (f"kubectl apply -f {path}",)
     end: tuple[str, ...] = (f"kubectl delete --ignore-not-found -f {path}",)
     if job.is_service:
-        return Recipe(target, KUBECTL, needs, made, start, (READY,), end)
+        port = stack_of(job).port
+        forward = (
+            f"# kubectl port-forward service/{job.name} {port}:{port}, and in another window `sh check.sh request http://127.0.0.1:{port}`"
+        )
+        return Recipe(target, KUBECTL, needs, made, start, (READY, *((forward,) if target == "kubernetes" else ())), end)
     mark = f'kubectl annotate --overwrite {kind}/{job.name} {RUN_MARK}="$(cat {RUN_FILE})"'
     start = begins(job, *start, mark)
     if job.settings.bucket:

@@ -101,7 +101,8 @@ def dataset_columns(name: str) -> int:
 class AlgorithmSettings(NamedTuple):
     """What is said of an algorithm; 0 = not stated. `one_hot`: '' native categories, 'sparse' or
     'dense'; `columns` after one-hot coding; `solver` of principal components: '' not said,
-    'sketch', or another."""
+    'sketch', or another; of a sparse table the share of cells that are `filled`, or how many of a
+    row (`nonzeros`)."""
 
     trees: float = 0.0
     depth: float = 0.0
@@ -118,6 +119,8 @@ class AlgorithmSettings(NamedTuple):
     layers: tuple[float, ...] = ()
     is_lasso: bool = False
     solver: str = ""
+    filled: float = 0.0
+    nonzeros: float = 0.0
 
 
 class AlgorithmNamed(NamedTuple):
@@ -208,6 +211,8 @@ _GROUPS = r"\bk\s*[=:]\s*(\d+)|(\d+)\s*{group}|n_{group_setting}\s*[=:]\s*(\d+)|
 _CLASSES = r"(\d+)[ -]?class(?:es)?\b|classes\s*[=:]\s*(\d+)|num_class\s*[=:]\s*(\d+)"
 _CATEGORICAL = r"(\d+)\s*categor"
 _ONE_HOT_COLUMNS = r"[~≈]?\s*([\d,]+)\s*(?:one-hot )?columns"
+_FILLED = r"{density}\s*[=:]?\s*(\d+(?:\.\d+)?)\s*%"
+_NONZEROS = r"(\d+(?:\.\d+)?)\s*{nonzeros}"
 _LAYERS = r"(\d)\s*[x×]\s*(\d+)|hidden\s*[=:(]*\s*(\d+)"
 #: Classes of data sets that everyone uses, where the words name only the set.
 _KNOWN_CLASSES = constant_group("classical_usual", "classes")
@@ -255,6 +260,8 @@ def settings_of(settings: str, data: str, algorithm_text: str) -> AlgorithmSetti
         layers=_layers(words),
         is_lasso=_says("lasso", algorithm_text),
         solver=meaning(TABLE, "svd_solver", solver[1]) if solver else "",
+        filled=_number(_FILLED, settings) / 100.0,
+        nonzeros=_number(_NONZEROS, settings),
     )
 
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 import csv
 import functools
 import io
-import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rightfit.errors import UnknownNameError
 from rightfit.facts import tables
+from rightfit.files import Sections
 from rightfit.market.offers import PURCHASE_CODES, PURCHASE_GROUPS, PURCHASES
 from rightfit.market.packed_tables import data_bytes
 from rightfit.messages import Message
@@ -41,7 +41,7 @@ class Region:
 @functools.cache
 def names_data() -> Mapping[str, Any]:
     """The other names of providers and parts of the world."""
-    return tomllib.loads(data_bytes("names.toml").decode())
+    return Sections(data_bytes("names.toml").decode())
 
 
 def fold(text: str) -> str:

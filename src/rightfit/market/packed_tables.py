@@ -18,7 +18,6 @@ import lzma
 import os
 import sqlite3
 import sys
-import tomllib
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rightfit.errors import CatalogError
+from rightfit.files import Sections
 from rightfit.messages import Message, cause
 from rightfit.records import dataclass
 
@@ -231,9 +231,9 @@ def manifest() -> dict[str, Any]:
 
 @functools.cache
 def rules() -> Mapping[str, Any]:
-    """The market's rules: ages, note patterns, thresholds of the integrity checks;
-    each with its reason. Read once: parsing takes as long as an estimate."""
-    return tomllib.loads(data_bytes("rules.toml").decode())
+    """The market's rules: ages, note patterns, thresholds of the integrity checks; each with its
+    reason. Those that are asked for are parsed, once: all take as long as an estimate."""
+    return Sections(data_bytes("rules.toml").decode())
 
 
 def load_unamended(name: str) -> dict[str, PackedColumn]:

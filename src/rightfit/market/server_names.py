@@ -266,7 +266,18 @@ def series_members(catalog: Catalog, text: str) -> tuple[int, ...]:
         for row, (provider, family) in enumerate(zip(servers.provider, servers.family, strict=True))
         if _is_family(word, provider, family)
     ]
-    return tuple(by_family) or _azure_series(servers, word)
+    return tuple(by_family) or _generation(servers, word) or _azure_series(servers, word)
+
+
+def _generation(servers: ServerTable, word: str) -> tuple[int, ...]:
+    """Servers with GPUs of all series of a generation that none is called like: p4d and p4de."""
+    if not re.fullmatch(r"[gp]\d", word):
+        return ()
+    return tuple(
+        row
+        for row, (provider, family) in enumerate(zip(servers.provider, servers.family, strict=True))
+        if provider == "aws" and servers.num_accelerators[row] > 0 and re.fullmatch(rf"{word}[a-z]+", family.casefold())
+    )
 
 
 def _is_family(word: str, provider: str, family: str) -> bool:

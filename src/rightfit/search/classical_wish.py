@@ -92,7 +92,8 @@ def table_case(workload: Workload, named: ClassicalModel, *, library: str, rows:
         iterations=float(workload.epochs or told.settings.iterations),
         element_bytes=_FP32_BYTES if workload.precision == "fp32" else told.settings.element_bytes,
     )
-    return TableCase(Algorithm[told.algorithm], told.library, rows, cols, settings, predicts=predicts)
+    filled = settings.filled or min(settings.nonzeros / cols, 1.0)
+    return TableCase(Algorithm[told.algorithm], told.library, rows, cols, settings, filled=filled, predicts=predicts)
 
 
 _FP32_BYTES = 4.0

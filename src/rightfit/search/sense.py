@@ -5,15 +5,18 @@ decide. Among what is as good as equal these do, in this order (RULES): what run
 resorts such as state in host RAM, what surely fits its memory, what surely keeps a deadline or a
 budget, measured stacks before unmeasured ones, x86 before Arm, on demand before spot while it costs
 under $5, one server before several, what ends soon before what takes days, few cards before many,
-established sellers first, usual places first. Arm must save 15 % to go before x86 at all, an
-unusual region as much to go before a usual one, and a GPU without measured runs 30 % and a day's
-work to go before one that has them (`counted`).
+established sellers first, usual places first. Arm must save 15 % and $2 of a job to go before x86
+at all, an unusual region as much to go before a usual one, a server whose GPU would be idle 30 %,
+and a GPU without measured runs 30 % and a day's work to go before one that has them (`counted`).
+Of work that is done many times these dollars are those of all of it (`repeated`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,9 +76,13 @@ def counted(search_result: SearchResult, usd: Array, offer: Index) -> Array:
     unusual regions as much as usual ones might, that of accelerators without measured runs as much
     as those with them might."""
     usual, offers = facts.coefficients("planning"), search_result.market.offers
-    usd = usd * np.where(is_arm(offers)[offer], 1.0 / (1.0 - usual["arm_saves"]), 1.0)
-    usd = usd * np.where(_is_unusual(search_result)[offer], 1.0 / (1.0 - usual["place_saves"]), 1.0)
-    instead = np.maximum(usd / (1.0 - usual["unmeasured_saves"]), usd + usual["unmeasured_saves_usd"])
+    odd = [("arm_saves", is_arm(offers)[offer]), ("place_saves", _is_unusual(search_result)[offer])]
+    if search_result.workload.task == "prepare":  # processors do it: a GPU beside them stands idle
+        odd.append(("idle_gpu_saves", offers.servers.num_accelerators[offers.server_index[offer]] > 0))
+    least = 0.0 if search_result.workload.task == "serve" else usual["odd_saves_usd"] / _TIMES.get()
+    for name, rows in odd:  # cents are worth none of them
+        usd = np.where(rows, np.maximum(usd / (1.0 - usual[name]), usd + least), usd)
+    instead = np.maximum(usd / (1.0 - usual["unmeasured_saves"]), usd + usual["unmeasured_saves_usd"] / _TIMES.get())
     return np.where(is_unmeasured(offers)[offer], instead, usd)
 
 
@@ -91,10 +98,24 @@ def slowness(search_result: SearchResult, seconds: Array) -> Array:
     return np.asarray(np.where(np.isfinite(doublings), 1.0 + usual["equal_share"] * doublings, 1.0))
 
 
+#: How often the work of a plan is done: what is cents of one run is dollars of a hundred.
+_TIMES: ContextVar[float] = ContextVar("times", default=1.0)
+
+
+@contextlib.contextmanager
+def repeated(times: float) -> Iterator[None]:
+    """Plans within are of work that is done so many times."""
+    token = _TIMES.set(max(times, 1.0))
+    try:
+        yield
+    finally:
+        _TIMES.reset(token)
+
+
 def as_good_as(usd: Array, least: Array | float, *, task: str) -> Flags:
     """Costs (any shape) that do not differ from a least one by more than decides."""
     usual = facts.coefficients("planning")
-    apart = usual["equal_usd_per_month" if task == "serve" else "equal_usd"]
+    apart = usual["equal_usd_per_month" if task == "serve" else "equal_usd"] / _TIMES.get()
     return np.asarray(usd <= np.maximum(np.asarray(least) * (1.0 + usual["equal_share"]), np.asarray(least) + apart))
 
 
@@ -158,7 +179,7 @@ def marks_of(search_result: SearchResult, offer: Index, node: Index, usd: Array)
     """What speaks against each row, by rule: 0 nothing."""
     offers, several = search_result.market.offers, _servers(search_result, offer, node) > 1
     # One limit for all that are compared: else the dearer of two on spot would lead.
-    is_small = float(usd.min(initial=np.inf)) < facts.coefficients("planning")["held_under_usd"]
+    is_small = float(usd.min(initial=np.inf)) * _TIMES.get() < facts.coefficients("planning")["held_under_usd"]
     return {
         "plain": search_result.last_resort(offer, node).astype(np.float64),
         "room": search_result.is_tight(offer, node).astype(np.float64),

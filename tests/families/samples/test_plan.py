@@ -291,7 +291,7 @@ def test_the_answer_as_data_has_samples_and_no_tokens() -> None:
     option = answer["options"][0]
     assert "samples_per_s" in option["estimate"]
     assert "tokens_per_s" not in option["estimate"]
-    assert option["cost"]["per_million_samples_usd"] == pytest.approx(option["cost"]["total_usd"] * 1e6 / (60_000 * 3))
+    assert option["cost"]["per_million_samples_usd"] == pytest.approx(option["cost"]["total_usd"] * 1e6 / (500 * 3600 / 12.3 * 3))
     assert "per_million_tokens_usd" not in option["cost"]
     assert option["layout"]["attention"] == "none"
 

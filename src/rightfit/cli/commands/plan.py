@@ -208,10 +208,12 @@ def plan(
         said = _said(model, file, wishes, ask=ask, ask_with=ask_with, view=view)
     except UnreadWordsError as error:
         # A person gets the plan of the rest, under the words that it leaves out; a program stops.
-        if view.is_machine or not (error.leaves_a_plan or (_asks(sentence) and not given)):
+        if view.is_machine or not error.leaves_a_plan:
             return _nearest(sentence, given, error, view, story)
         unread, said = error, (error.wishes.pop("model", None), None, error.wishes)
     except NoModelError as error:
+        if not given and _rated(sentence, view):
+            return 0
         try:
             return _typical(ask or "", error, view, asked_for.questions if ask else (), story)
         except InputError as refused:
@@ -219,14 +221,18 @@ def plan(
     except SeveralPlansError as error:
         from rightfit.cli.typical import several_answer
 
-        emit(several_answer(error.parts, view, catalog=open_market(view), questions=asked_for.questions if ask else ()), view)
+        emit(several_answer(error.found, error.parts, view, catalog=open_market(view), questions=asked_for.questions if ask else ()), view)
         return 0
     except InputError as refused:
+        if not given and _rated(sentence, view):
+            return 0
         return _nearest(sentence, given, refused, view, story)
     have = have or said[2].pop("have", None)
     try:
         workload = _workload(*said)
     except RightfitError:
+        if ask and not given and _rated(sentence, view):
+            return 0
         _tell_story(story, view)
         raise
     if save is not None:
@@ -234,12 +240,16 @@ def plan(
     from rightfit import api
     from rightfit.cli.plan_view import plan_answer, with_answers
     from rightfit.planner.home_currency import in_home_currency
+    from rightfit.search.sense import repeated
 
     catalog = open_market(view)
     asked: dict[str, Any] = {"top": _num_options(view), "simulate": simulate, "staged": staged, "runs": runs}
     try:
-        found: Plan = api.plan(workload, catalog=catalog, have=have or None, **asked)
+        with repeated(asked_for.repeated[1] if ask else 1.0):
+            found: Plan = api.plan(workload, catalog=catalog, have=have or None, **asked)
     except RightfitError:
+        if ask and not given and _rated(sentence, view):
+            return 0
         _tell_story(story, view)
         raise
     if own_:
@@ -248,9 +258,12 @@ def plan(
         found = with_own(found, catalog)
     unrented: list[str] = []
     if ask:
-        from rightfit.explain.beside.able import within_unsaid
+        from rightfit.explain.beside.able import is_private, less_certain, within_unsaid, without_api
 
         found, unrented = within_unsaid(found, catalog, view.lang, again=api.plan, is_asked=asked_for.is_able, **asked)
+        if not view.is_machine and not unrented:
+            found, unrented = less_certain(found, view.lang, again=lambda wish: api.plan(wish, catalog=catalog, have=have or None, **asked))
+        found = without_api(found) if is_private(sentence) else found
     found = found if view.is_machine else in_home_currency(found, view.lang)
     answer = plan_answer(found, view, catalog=catalog)
     lines = asked_for.lines(found, catalog, view.lang) if ask else []
@@ -272,7 +285,7 @@ def plan(
 
         answer = with_alternatives(answer, found, view, catalog=catalog)
     emit(answer, view)
-    if unread and not (found.best and _asks(sentence)):
+    if unread and unread.turns and not (found.best and _asks(sentence)):
         raise unread
     return 0 if found.best else 1
 
@@ -382,7 +395,8 @@ def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence
     from rightfit.units import parse_bytes
 
     rows = typical_rows(sentence, error.found.kind, str(error.wishes.get("task", "")))
-    if rows and error.found.weighty:  # usual models would be those of another wish
+    words = error.found.weighty if rows else ()
+    if words and (view.is_machine or error.found.turns()):  # usual models would be those of another wish
         raise InputError(error.found.question(), field="ask")
     tables = next((str(one.fields["trained"]) for one in error.found.assumed if one.key == "workload.assumed_tables"), "")
     least = parse_bytes(tables) if tables else 0.0
@@ -396,14 +410,15 @@ def _typical(sentence: str, error: NoModelError, view: View, questions: Sequence
         return 0
     from rightfit.cli.plan_view import with_answers
 
-    emit(with_answers(answer, story), view)
+    left = [label("status", "without_words", view.lang, words="; ".join(words))] if words else []
+    emit(with_answers(answer, [*story, *left]), view)
     return 0
 
 
 def _story(ask: str, sentence: str, given: Mapping[str, Any], view: View) -> list[str]:
     """What leads the answer to a long post: what was understood of it, what was left out, and the
     questions that decide; nothing of any other sentence."""
-    from rightfit.explain.stories import story_lines, told_first
+    from rightfit.explain.stories import model_lines, story_lines, told_first
     from rightfit.explain.told_prices import price_lines
     from rightfit.workload.ask import understand
 
@@ -414,13 +429,25 @@ def _story(ask: str, sentence: str, given: Mapping[str, Any], view: View) -> lis
     if not told_first(found):
         return []
     told = {**found.wishes, **{name: value for name, value in given.items() if value is not None}}
-    return story_lines(found, told, view.lang, price_lines(sentence, told, open_market(view), view.lang))
+    catalog = open_market(view)
+    prices = price_lines(sentence, told, catalog, view.lang)
+    return [*story_lines(found, told, view.lang, prices), *model_lines(found, told, catalog, view.lang)]
 
 
 def _tell_story(story: Sequence[str], view: View) -> None:
     """What was understood of a long post, before it is refused."""
     if story:
         note("\n".join(story), view)
+
+
+def _rated(sentence: str, view: View) -> bool:
+    """Whether a sentence is of a kind of work that has public rates alone, which are told then."""
+    from rightfit.explain.rated_work import rated_text
+
+    told = "" if view.is_machine or not sentence else rated_text(sentence, open_market(view), view.lang)
+    if told:
+        emit(Answer([], [], [told]), view)
+    return bool(told)
 
 
 def _asks(sentence: str) -> bool:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: A limit that holds with at least this probability is kept.
 _SURE = 0.9
+#: The least probability that `--confidence` takes: the middle estimate keeps the limit.
+_LEAST_SURE = "50%"
 
 
 #: Criteria of what is sold, which say nothing of what the cards can do.
@@ -130,6 +132,29 @@ def within_unsaid(
     return longer, [
         worded("waited", lang, metric=worded(f"waited_{assumed['option']}", lang), option=assumed["option"], limit=fields["limit_s"])
     ]
+
+
+def less_certain(plan: Plan, lang: Lang, *, again: Callable[[Workload], Plan]) -> tuple[Plan, list[str]]:
+    """Where no server keeps a deadline and a budget as surely as is usual and nobody said how sure:
+    what keeps them by its middle estimate; and what is said of that."""
+    wish = plan.workload
+    if plan.best is not None or wish.confidence or not (wish.deadline_s or wish.budget_usd):
+        return plan, []
+    found = again(wish.with_changes(confidence=_LEAST_SURE))
+    if found.best is None:
+        return plan, []
+    chance = min((one for name in ("deadline", "budget") if (one := found.best.probability.get(name)) is not None), default=1.0)
+    return found, [worded("less_certain", lang, sure=q.percent_text(_SURE), chance=q.percent_text(chance))]
+
+
+def is_private(sentence: str) -> bool:
+    """Whether a model must run where nobody else computes: no API is held against it."""
+    return says("quantities", "kept_private", sentence, ignore_case=True)
+
+
+def without_api(plan: Plan) -> Plan:
+    """A plan that is not compared with an API."""
+    return dataclasses.replace(plan, sections=tuple(one for one in plan.sections if one.name != "api"))
 
 
 def _within_patience(plan: Plan, catalog: Catalog, lang: Lang, *, again: Callable[..., Plan], **asked: Any) -> tuple[Plan, list[str]]:

@@ -124,7 +124,7 @@ def listed_between(wish: str, given: Mapping[str, Any], catalog: Catalog, senten
     except RightfitError:
         return []
     if "model" in wishes and "gpu" not in given and (cards := _cards_told(said, wishes, sentence)):
-        found = [_card_way(name, wish, {**wishes, **told}, told, catalog) for name, told in cards.items()]
+        found = _sold_alike([_card_way(name, wish, {**wishes, **told}, told, catalog) for name, told in cards.items()], catalog)
         return [*_own_way(said.own_machine, wish, wishes, catalog), *found] if any(way.option is not None for way in found) else []
     if others := [str(one.fields["other"]) for one in said.assumed if one.key == "workload.assumed_alternative"]:
         return _models_told([str(wishes.get("model")), *others], wish, wishes, given, catalog)
@@ -166,6 +166,28 @@ def _card_way(name: str, wish: str, alone: Mapping[str, Any], told: Mapping[str,
     longer = {assumed["option"]: f"{float(assumed['limit_s']):g}s"}
     option = _led({**alone, **longer}, catalog)
     return way if option is None else dataclasses.replace(way, wishes={**alone, **longer}, option=option, alone={**told, **longer})
+
+
+#: Of two cards one is sold in so many times as many pieces as the other.
+_WHOLE_SERVERS = 4.0
+
+
+def _sold_alike(ways: list[Way], catalog: Catalog) -> list[Way]:
+    """The ways with every seller, where the usual ones sell one of the cards in whole servers alone
+    and another seller fewer of it for clearly less: else the sellers decide between the cards."""
+    led = [way for way in ways if way.option is not None]
+    if len(led) < 2 or any({"sellers", "cloud", "num_gpus"} & set(way.wishes) for way in ways):
+        return ways
+    counts = [way.option.num_accelerators for way in led if way.option is not None]
+    if max(counts) < _WHOLE_SERVERS * min(counts):
+        return ways
+    told = {"sellers": "all"}
+    whole = led[counts.index(max(counts))]
+    other = whole.under(told, catalog)
+    usual = facts.coefficients("planning")["unmeasured_saves"]
+    if whole.option is None or other.option is None or other.option.cost.total_usd > (1.0 - usual) * whole.option.cost.total_usd:
+        return ways
+    return [other if way is whole else way.under(told, catalog) for way in ways]
 
 
 def _cards_told(said: Understood, wishes: Mapping[str, Any], sentence: str) -> dict[str, dict[str, str]]:

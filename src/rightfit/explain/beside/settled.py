@@ -19,6 +19,7 @@ from rightfit.explain.beside.questions import Beside, Question, without_question
 from rightfit.explain.memory_out import Shortage, shortage_lines, shortage_of
 from rightfit.messages import LANGS, Lang
 from rightfit.records import dataclass
+from rightfit.units import SECONDS_PER_MONTH
 
 if TYPE_CHECKING:
     from rightfit.market import Catalog
@@ -70,7 +71,7 @@ class Asked:
 
 
 #: What a sentence assumes of work that comes again: the text of its line, and how often.
-_REPEATS = {"workload.assumed_jobs": "repeated_jobs", "workload.assumed_each_day": "repeated_days"}
+_REPEATS = {"workload.assumed_jobs": "repeated_jobs", "workload.assumed_each_day": "repeated_days", "workload.assumed_term": "term"}
 
 
 _DAYS = 30.0
@@ -81,12 +82,14 @@ def repeats_of(said: Understood) -> tuple[str, float]:
     found = next((one for one in said.assumed if one.key in _REPEATS), None)
     if found is None:
         return "", 1.0
-    return _REPEATS[found.key], float(str(found.fields.get("jobs", _DAYS)).replace(",", ""))
+    return _REPEATS[found.key], float(str(found.fields.get("jobs", found.fields.get("months", _DAYS))).replace(",", ""))
 
 
 def repeated_lines(repeated: tuple[str, float], best: Option | None, lang: Lang) -> list[str]:
     """What all of the work takes and costs, where one part of it is planned."""
     key, count = repeated
+    if key == "term" and best is not None:
+        return [worded(key, lang, time=q.duration_text(count * SECONDS_PER_MONTH, lang), cost=usd(total_usd(best) * count))]
     if not key or best is None or "total_time_s" not in best.estimate:
         return []
     time = q.duration_text(float(best.estimate["total_time_s"].mid) * count, lang)

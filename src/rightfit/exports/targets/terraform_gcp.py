@@ -29,17 +29,19 @@ from rightfit.facts.engine_releases import image_named
 
 PROVIDER_VERSION = "~> 6.50"
 IMAGES = {
-    True: "projects/deeplearning-platform-release/global/images/family/common-cu128-ubuntu-2204-nvidia-570",
+    True: "projects/deeplearning-platform-release/global/images/family/common-cu129-ubuntu-2204-nvidia-580",
     False: "projects/cos-cloud/global/images/family/cos-121-lts",
 }
-"""Whether the server has accelerators -> image with Docker (and the driver). From memory: the
-user can give another."""
+"""Whether the server has accelerators -> image with Docker (and the driver, 580, which programs
+built with CUDA 13 need). Its family is named by public files of 2026 (public file ids 62575603098,
+70179861813; v20260818 in 71483697528), the second from memory: the user can give another."""
 ARM_IMAGES = {
-    True: "projects/ubuntu-os-accelerator-images/global/images/family/ubuntu-accelerator-2404-arm64-with-nvidia-570",
+    True: "projects/ubuntu-os-accelerator-images/global/images/family/ubuntu-accelerator-2404-arm64-with-nvidia-580",
     False: "projects/cos-cloud/global/images/family/cos-arm64-121-lts",
 }
-"""The same for servers with Arm processors, which start no other. From memory; the first lacks
-Docker, which the boot then installs."""
+"""The same for servers with Arm processors, which start no other. The first family is named by
+public files (ids 17781961531, 60126479167) and lacks Docker, which the boot then installs; the
+second is from memory."""
 ARM_FAMILIES = ("c4a-", "n4a-", "t2a-", "a4x-")
 """Axion, Ampere Altra and Grace."""
 DOCKER = ("command -v docker >/dev/null || { apt-get update -qq && apt-get install -y -qq docker.io nvidia-container-toolkit; }",)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from rightfit import facts
 from rightfit.errors import ContradictionError, InputError, UnknownNameError
 from rightfit.estimation.forward import Arithmetic, Engine, ForwardCase, case_columns, pass_metric_values
-from rightfit.estimation.forward_models import forward_work
+from rightfit.estimation.forward_models import forward_work, rests
 from rightfit.estimation.pass_records import ForwardDevice, ForwardWork, PassInput, card_device, processor_device
 from rightfit.facts.networks import PassEngine, drawn_size, heard_seconds, pass_engines
 from rightfit.facts.records import Accelerator, DiffusionModel, OtherModel
@@ -86,6 +87,9 @@ def read_inputs(workload: Workload, model: Model, work: ForwardWork, notes: Note
     unsaid = {name for name in taken if given[name] is None}
     _note_usual(model, work, unsaid, notes, seconds=seconds_of(workload))
     hears = "audio_length" in unsaid and work.modality == "audio" and seconds_of(workload) < float(usual()["audio_window_s"])
+    beams = float(usual()["audio_beams"]) if work.modality == "audio" and len(work.stages) > 1 else 1.0
+    if beams > 1.0:
+        notes.take("beams", beams, "audio_beams")
     height, _, width = (workload.image_size or "0").partition("x")
     return PassInput(
         model.name,
@@ -94,6 +98,7 @@ def read_inputs(workload: Workload, model: Model, work: ForwardWork, notes: Note
         frames=float(workload.frames or 0),
         steps=float(workload.denoise_steps or 0),
         audio_s=float(workload.audio_length_s or (seconds_of(workload) if hears else 0)),
+        beams=beams,
     )
 
 
@@ -103,6 +108,8 @@ def _note_usual(model: Model, work: ForwardWork, unsaid: set[str], notes: Notes,
             notes.take("request", seconds, "serve_audio_window")
         return
     height, width, frames = drawn_size(model)
+    if rests(model):
+        notes.take("offload", "expert", "resting_expert")
     if "image_size" in unsaid:
         notes.take("image_size", f"{height:.0f}x{width:.0f}", "image_size")
     if "frames" in unsaid:
@@ -369,9 +376,11 @@ def forward_space(
     seconds, memory = (timed or passes)([machines[row] for row in firsts], [fleet.stacks[row][0] for row in firsts], wish)
     code = np.array(codes, dtype=np.intp)
     usable = np.array([one.memory_bytes for one in machines]) * usual()["usable_memory"]
-    weights = num_parameters(wish.model) * np.array([WEIGHT_BYTES.get(found[0].format, 2.0) for found in fleet.stacks])
+    resting = wish.model.denoiser_params / 2.0 if isinstance(wish.model, DiffusionModel) and rests(wish.model) else 0.0
+    weights = (num_parameters(wish.model) - resting) * np.array([WEIGHT_BYTES.get(found[0].format, 2.0) for found in fleet.stacks])
     safe = safe_bytes(weights[:, None], memory[code], wish)
-    pass_s = np.where(safe <= usable[:, None], seconds[code], np.inf)
+    most = usual()["audio_batch"] if wish.modality == "audio" else math.inf
+    pass_s = np.where((safe <= usable[:, None]) & (most >= PASS_BATCHES), seconds[code], np.inf)
     needed = memory[code][:, 0]
     machine = np.arange(len(machines), dtype=np.intp)
     ones = np.ones(len(machines), dtype=np.intp)

@@ -140,9 +140,12 @@ def _counted(workload: Workload, usual: UsualTraining, sample: Mapping[str, Any]
             field="data",
         )
     if unit == "hours":
-        samples = max(1.0, count * 3600.0 / sample["seconds"])
-        notes.take("data_samples", samples, "samples_from_hours", hours=count, each_s=sample["seconds"])
-        return samples, samples * each
+        said_s, window_s = facts.coefficients("planning")["utterance_s"], float(sample["seconds"])
+        each_s = min(said_s, window_s) if workload.audio_length_s is None else window_s  # a longer window is padded
+        samples = max(1.0, count * 3600.0 / each_s)
+        key = "samples_from_hours" if each_s == window_s else "samples_padded"
+        notes.take("data_samples", samples, key, hours=count, each_s=each_s, window_s=window_s)
+        return samples, samples * each * each_s / window_s
     return count, count * each
 
 

@@ -340,8 +340,8 @@ def figure(group: str, value: float, doubts: float, *, source: str = "calibrated
 
 
 def estimate_of(search_result: TableResult, row: Row, server: int) -> dict[str, Figure]:
-    """Figures by the contract's names. `peak_memory_bytes` is of what is scarce: the GPU where
-    one works, else RAM."""
+    """Figures by the contract's names. `peak_memory_bytes` is of what is scarce: one GPU where
+    GPUs work, which share the table, else RAM."""
     wish, work, at = search_result.wish, search_result.work, (server, row.node)
     on_gpu = bool(work.on_gpu[server])
     run = float(sum(column[server, min(row.node, column.shape[1] - 1)] for column in work.time_terms.values()))
@@ -352,7 +352,7 @@ def estimate_of(search_result: TableResult, row: Row, server: int) -> dict[str, 
     whole = Figure(run + fixed, **{name: getattr(work_s, name) + fixed for name in BOUNDS}, source=work_s.source)
     total_s = with_one_start(whole, max(fixed, 0.0))
     ram = figure(memory_group(wish), float(work.ram_bytes[at]), wish.doubts)
-    card = figure("memory", float(work.card_bytes[server]), wish.doubts, source="extrapolated")
+    card = figure("memory", float(work.card_bytes[server]) / max(float(work.cards[server]), 1.0), wish.doubts, source="extrapolated")
     amount = wish.data_bytes if wish.job == PREPARE else wish.rows
     rate = Figure(
         amount / run,
@@ -402,7 +402,9 @@ def facts_of(search_result: TableResult, row: Row, server: int, estimate: Mappin
         "is_burstable": bool(search_result.servers.is_burstable[server]),
         "fit_probability": fit_probability(search_result, server, row.node),
         "deadline_probability": in_time,
-        "capacity_bytes": float(work.card_capacity_bytes[server]) if on_gpu else float(search_result.servers.ram_bytes[server]),
+        "capacity_bytes": float(work.card_capacity_bytes[server]) / max(float(work.cards[server]), 1.0)
+        if on_gpu
+        else float(search_result.servers.ram_bytes[server]),
         "ram_capacity_bytes": float(search_result.servers.ram_bytes[server]),
         "ram_needed_bytes": float(work.ram_needed_bytes[server, row.node]),
         "spilled_bytes": float(work.spilled_bytes[server, row.node]),

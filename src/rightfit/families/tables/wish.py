@@ -26,6 +26,7 @@ from rightfit.search.classical_wish import (
     usual,
 )
 from rightfit.search.request_checks import Notes
+from rightfit.units import INT32_BYTES
 
 if TYPE_CHECKING:
     from rightfit.estimation.preparation import PreparationTask
@@ -95,6 +96,8 @@ def _read_classical(workload: Workload, notes: Notes) -> TableRequest:
     if scores and task.algorithm not in _TREE_TASKS:
         raise UnavailableError(Message("families.scoring_speed", model=named.name))
     refuse_idle_words(workload, named, task)
+    if task.sparse and workload.data_unit not in ("bytes", "dataset"):  # pairs of a value and its column
+        data_bytes = rows * task.nonzeros * (usual()["cell_bytes"] + INT32_BYTES)
     for text in task.assumptions:
         note_assumed(notes, text, task)
     if not is_named:

@@ -381,7 +381,8 @@ def _preparation_part(wish: TableRequest, servers: HostServers, nodes: float) ->
     least = upper(memory_group(wish), threads + rates.base_bytes, wish.doubts)  # what cannot go through the disk
     spills = (spilled > 0) & (least <= servers.ram_bytes)
     fits = (needed <= servers.ram_bytes) | spills
-    peak = np.where(spills, np.minimum(wanted, servers.ram_bytes), wanted)  # a library that spills fills what it is given
+    filled = facts.coefficients("preparation")["spill_share"] * servers.ram_bytes
+    peak = np.where(spills, np.minimum(wanted, np.maximum(filled, least)), wanted)  # a library that spills fills what it is given
     compute = np.broadcast_to(terms["compute"], shape)
     return {
         "work": compute,

@@ -27,7 +27,9 @@ from rightfit.workload.ask.asides import (
     assume_small,
     deny_unavailable,
     drop_impossible,
+    note_bills,
     read_day_tokens,
+    read_objective,
     read_prompt_parts,
     read_untrained,
     settle_named,
@@ -40,6 +42,7 @@ from rightfit.workload.ask.figured import (
     EACH_DAY_AMOUNT,
     drop_staff,
     keep_in_flight,
+    pace_pictures,
     read_figured,
     read_folds,
     read_later,
@@ -61,6 +64,7 @@ from rightfit.workload.ask.figured import (
 )
 from rightfit.workload.ask.leftover import BLANK, left_over
 from rightfit.workload.ask.lengths import read_length_law, read_lengths, settle_lengths
+from rightfit.workload.ask.likenesses import read_likeness, settle_likeness
 from rightfit.workload.ask.mixtures import read_mixture
 from rightfit.workload.ask.named import (
     note_links,
@@ -85,7 +89,8 @@ from rightfit.workload.ask.pasted import read_checkpointing, read_errors
 from rightfit.workload.ask.posts import compare_cards, give_up_own, is_hearsay, read_post, settle_card_clouds, settle_post, statements
 from rightfit.workload.ask.roles import read_roles, settle_choices, settle_remade
 from rightfit.workload.ask.sentence import Reading, Sentence, Understood, is_taken
-from rightfit.workload.ask.series import read_series, read_vector_rows, settle_vector_rows
+from rightfit.workload.ask.series import read_series, read_vector_rows, read_vector_table, settle_vector_rows
+from rightfit.workload.ask.sparse import read_sparse
 from rightfit.workload.ask.steps import read_accumulation, read_image_repeats, read_steps, settle_accumulation, settle_steps
 from rightfit.workload.ask.told import (
     is_paid_now,
@@ -98,6 +103,7 @@ from rightfit.workload.ask.told import (
     settle_cut,
     settle_hours_a_day,
 )
+from rightfit.workload.ask.voices import read_voice
 from rightfit.workload.kept_files import read_typed
 
 LONGEST_SENTENCE, LONGEST_NUMBER = 2000, 24
@@ -118,8 +124,10 @@ def _in_parts(text: str) -> str:
 
 _KIND_BEHIND = grammar.shape(r"(?<=(?-i:[A-Z0-9]))-{kind_behind}(?![A-Za-z])")
 """Behind a name, of which it tells that something near it will do: "a DLRM-style recommender"."""
-_JOINED = re.compile(r"(?<=[A-Za-z]{3})\+(?=[A-Z][a-z])")
-"""Between two names: "ComfyUI+Flux dev"."""
+_JOINED = re.compile(r"(?<=[A-Za-z]{3})\+(?=[A-Z][A-Za-z])|(?:(?<=[A-Za-z]\d)|(?<=\d[Bb]))\+(?=[A-Za-z]{2})")
+"""Between two names: "ComfyUI+Flux dev", "bge-m3+Qwen3-14B"."""
+_CARD_OF = grammar.shape(r"(单|[一二两三四六八]|\d{1,2})\s?张?卡\s*(\d{2,3})\s?GB?(?![A-Za-z])(?!\s*{no_card_memory})")
+"""Cards and the memory of each, which a name of none says: 单卡80G."""
 _ASKED_BY_NOT = re.compile(r"(?<=[一-鿿A-Za-z0-9])(?<![也都就才还要是更])[不没](?=\s*(?:[,，。?？!！;；]|$))")
 """A denial that ends a Chinese clause asks, 顶得住不, 能微调7B不: it denies nothing."""
 _TAG = re.compile(r"(?<![\w/:])([A-Za-z][A-Za-z0-9.-]*):(?=\d+(?:\.\d+)?b(?![A-Za-z0-9]))", re.IGNORECASE)
@@ -128,6 +136,14 @@ _DISTILLED = re.compile(r"(?<=[A-Za-z0-9])\s*的?蒸馏(?:版|模型)?\s*(?=(?:[
 """Between the name of a model and the size of what was distilled from it: R1 蒸馏 32B."""
 
 
+_ARROW = re.compile(r"(?<=[A-Za-z0-9])\s*(?:->|=>|→)\s*(?=[A-Za-z])")
+"""From one language or format to another: "en->de"."""
+
+
+_SIZED_SET = grammar.shape(r"(?<![\w.,-])(\d[\d.,]*[km]?)-({sized_thing})(?=\s{set_of_data}(?![a-z]))")
+"""A data set by how many things it has: "my 30k-sample dataset"."""
+_ONCE_OVER = re.compile(r"(?<=[提抽取])一遍(?=[一-鿿]{0,2}特征)")
+"""What says of features that they are taken once, which is no epoch: 重新提一遍特征."""
 _BARE_MEMORY = grammar.shape(
     r"(?<![A-Za-z0-9])((?:A100|A800|V100|4090|3080|H20)\s(?:16|20|32|40|48|80|96))(?=\s*(?:[,，.。;；)）/?？]|{between_cards}(?![a-z])|$))"
 )
@@ -139,10 +155,11 @@ _SHORT_TOKENS = re.compile(r"(?<=\d)(\s?k?)\s?toks?(?![a-z])(?!\s?/)", re.IGNORE
 
 def _spelled_out(text: str) -> str:
     """The text with what people write short as the readers know it."""
-    text = _SHORT_TOKENS.sub(r"\1 tokens", text)
+    text = _SHORT_TOKENS.sub(r"\1 tokens", _ARROW.sub(" to ", text))
     text = _BARE_MEMORY.sub(r"\1GB", text)
     text = _DISTILLED.sub(" distill ", _TAG.sub(r"\1-", _ASKED_BY_NOT.sub("吗", text)))
-    return _JOINED.sub(" + ", _KIND_BEHIND.sub(" ", text))
+    text = _ONCE_OVER.sub("", _SIZED_SET.sub(r"\1 \2s", text))
+    return _CARD_OF.sub(r"\1张\2GB卡", _JOINED.sub(" + ", _KIND_BEHIND.sub(" ", text)))
 
 
 _SETTING_END = re.compile(r"(=[^\s;]+)\s+(?=[A-Za-z_][\w.-]*=\S)|(--[A-Za-z][\w-]*(?:[= ][^\s-]\S*)?)\s+(?=--[A-Za-z])")
@@ -167,7 +184,6 @@ def understand(text: str, *, today: datetime.date | None = None) -> Understood:
     if (kept := read_typed(text)) is not None:
         told = tuple(Reading(option, value, where.rpartition(": ")[2]) for option, value, where in kept.told)
         return Understood(plain, told, (), (), tuple(key for key, _ in kept.unused))
-    _refuse_unplanned(plain)
     return _read_whole(text, plain, today or datetime.date.today())
 
 
@@ -180,6 +196,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     sentence.assumed += assumed
     read_errors(sentence)
     read_post(sentence)
+    _read_near_methods(sentence)
     read_roles(sentence)
     read_day_tokens(sentence)
     read_prices(sentence)
@@ -195,8 +212,9 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     for match in list(grammar.NOTHING_ASKED.finditer(sentence.text)):
         if not any(start <= match.start() < end for start, end in periods):
             sentence.blank(*match.span())
-    for match in list(grammar.VECTORS.finditer(sentence.text)):
-        sentence.ask(*match.span())
+    if not read_vector_table(sentence):
+        for match in list(grammar.VECTORS.finditer(sentence.text)):
+            sentence.ask(*match.span())
     for pattern in (grammar.SOLID, grammar.HYPERPARAMETER):
         for match in list(pattern.finditer(sentence.text)):
             sentence.note(*match.span())
@@ -212,10 +230,14 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     deny_unavailable(sentence)
     read_adapters(sentence)
     read_families(sentence)
+    read_objective(sentence)
+    read_likeness(sentence)
     read_names(sentence)
+    read_voice(sentence)
     read_mixture(sentence)
     read_length_law(sentence)
     read_lengths(sentence)
+    read_sparse(sentence)
     if store:
         settle_data_store(sentence, store, owner)
     for match in list(grammar.SOLID_BEHIND.finditer(sentence.text)):
@@ -251,6 +273,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     settle_remade(sentence)
     _note_training(sentence)
     _read_deadline(sentence, today)
+    note_bills(sentence)
     read_words(sentence)
     score_pairs(sentence)
     read_window(sentence)
@@ -280,6 +303,8 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
         sentence.assumed.append(Message("workload.assumed_one_person", tool=tool[0]) if tool else Message("workload.assumed_own_use"))
         if tool and grammar.PICTURE_TOOL.search(tool[0]) and not sentence.has("latency"):
             inferred.append(Reading("latency", "1min", ""))
+    if task == "serve":
+        pace_pictures(sentence)
     inferred += assume_small(sentence, task)
     drop_impossible(sentence)
     settle_sizes(sentence)
@@ -313,6 +338,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
         for match in list(again.finditer(sentence.text)):
             sentence.blank(*match.span())
     settle_choices(sentence)
+    settle_likeness(sentence, task)
     settle_named(sentence)
     settle_purchase(sentence)
     _note_other_card(sentence)
@@ -350,13 +376,14 @@ _LIMIT_AHEAD = grammar.shape(r"(?:{deadline_head}|(?<![a-z]){limit_head}|=|:)\s*
 """What makes of "3D" days."""
 
 
-def _refuse_unplanned(text: str) -> None:
-    """Methods that no plan knows are refused: without their word the sentence
-    would be another wish."""
-    for name, pattern in grammar.UNPLANNED.items():
-        match = pattern.search(text)
-        if match and not grammar.NEGATED.search(text[: match.start()]):
-            raise InputError(Message("workload.unplanned_method", word=match[0], method=name), field="ask")
+def _read_near_methods(sentence: Sentence) -> None:
+    """Methods that no plan knows are planned as the nearest that one does, aloud: without their
+    word the sentence would be another wish."""
+    for near, pattern in grammar.UNPLANNED.items():
+        match = pattern.search(sentence.text)
+        if match and not sentence.has("method") and not grammar.NEGATED.search(sentence.text[: match.start()]):
+            sentence.assumed.append(Message("workload.assumed_near_method", word=match[0], method=near.upper()))
+            sentence.take(*match.span(), "method", near)
 
 
 # ---- Quantities.
@@ -416,7 +443,9 @@ def _stated(sentence: Sentence, task: str) -> Iterator[str]:
                 return
 
 
-_TOKENS_ALONE = grammar.shape(r"(?<=[,;(，；（])\s*(?:{at_most}\s*)?(?P<number>\d{1,5}k?)\s?tokens?(?=\s*(?:[,;.)，；。）]|$))")
+_TOKENS_ALONE = grammar.shape(
+    r"(?:(?<=[,;(，；（])\s*(?:{at_most}\s*)?|(?<=[\w␟])\s+(?:{about})+\s?)(?P<number>\d{1,5}k?)\s?tokens?(?=\s*(?:[,;.)，；。）]|$))"
+)
 _FEW_TOKENS = re.compile(r"(?P<number>\d{1,5}k?) tokens?")
 #: Tokens that each of many samples has at least, where some are told of all of them.
 _FEWEST_EACH = 20.0

@@ -61,10 +61,15 @@ def read_untrained(sentence: Sentence) -> None:
     sentence.untrained = sentence.blank(*found.span()).strip(" ,，")
 
 
+def asked_of_documents(sentence: Sentence) -> bool:
+    """Whether questions are asked of documents, which are searched for each."""
+    return _shape(_ASKED_OF).search(sentence.whole) is not None
+
+
 def settle_untrained(sentence: Sentence) -> str:
     """The task of a sentence that trains nothing, "" of another: bytes of text are searched for
     each question, and a small model answers where none is named."""
-    if not sentence.untrained or sentence.has("method") or not _shape(_ASKED_OF).search(sentence.whole):
+    if not sentence.untrained or sentence.has("method") or not asked_of_documents(sentence):
         return ""
     for reading in [one for one in sentence.readings if one.option == "data"]:
         sentence.readings.remove(reading)
@@ -93,6 +98,33 @@ def settle_purchase(sentence: Sentence) -> None:
     sentence.assumed.append(Message("workload.assumed_purchase", words=money[0].words))
 
 
+_BILLS = r"(?:{billing_way}\s*(?:还是说?|或者?是?|,?\s?or|vs\.?|versus)\s*)+{billing_way}(?:租|付费|计费|好|划算|便宜)*(?![a-z])"
+_PRIVATE = "{kept_private}"
+_OBJECTIVE = r"(?<![A-Za-z0-9-]){objective_name}[- ](?:style\s|based\s)?(?=pre-?train|self-?supervised|预训练|自监督|训练)|(?<=pretrain with )(?:{objective_name})(?![a-z0-9])|(?<=pretraining with )(?:{objective_name})(?![a-z0-9])|用\s?{objective_name}(?:方法|的?方式)?(?=预训练|自监督|训练|从头)"
+
+
+def note_bills(sentence: Sentence) -> None:
+    """Ways to pay that are asked about are no wish for one of them: the plan weighs all. That
+    nobody else may compute it, a plan of servers keeps."""
+    for found in list(_shape(_PRIVATE).finditer(sentence.text)):
+        sentence.note(*found.span())
+    for found in list(_shape(_BILLS).finditer(sentence.text)):
+        sentence.note(*found.span())
+        sentence.assumed.append(Message("workload.assumed_bills", words=found[0].strip()))
+
+
+def read_objective(sentence: Sentence) -> None:
+    """How a network learns, where the network is named too: "MAE pretrain ViT-L"."""
+    found = _shape(_OBJECTIVE).search(sentence.text)
+    if found is None:
+        return
+    rest = f"{sentence.text[: found.start()]} {sentence.text[found.end() :]}"
+    if any(name.kind == "model" for name in names_in(rest)):
+        words = sentence.blank(*found.span()).strip(" -")
+        sentence.noted.append(words)
+        sentence.assumed.append(Message("workload.assumed_objective", words=words))
+
+
 _LIGHT = r"(?<![A-Za-z]){light_load}(?![a-z])"
 _LEAST = r"(?<![A-Za-z]){least_runs}(?![a-z])|{least_runs}(?<=[一-鿿])"
 _LABELS = r"(?<![A-Za-z]){labels}(?![a-z])|{labels}(?<=[一-鿿])"
@@ -103,10 +135,13 @@ def assume_small(sentence: Sentence, task: str) -> list[Reading]:
     """What words for little say: the least that runs is few bits for one user."""
     found: list[Reading] = []
     planning = tables.coefficients("planning")
-    if task == "serve" and _shape(_LEAST).search(sentence.whole):
+    if task == "serve" and (least := _shape(_LEAST).search(sentence.whole)):
         if not (sentence.has("users") or sentence.has("rate") or sentence.has("quantization") or sentence.own_machine):
-            found += [Reading("users", "1", ""), Reading("quantization", "int4", ""), Reading("objective", "cost", "")]
-            sentence.assumed.append(Message("workload.assumed_least"))
+            few_bits = [] if draws(sentence) else [Reading("quantization", "int4", "")]
+            found += [Reading("users", "1", ""), *few_bits, Reading("objective", "cost", "")]
+            sentence.assumed.append(
+                Message("workload.assumed_least") if few_bits else Message("workload.assumed_one_tries", words=least[0])
+            )
         for again in list(_shape(_LEAST).finditer(sentence.text)):
             sentence.blank(*again.span())
     if task == "serve" and (light := _shape(_LIGHT).search(sentence.text)) is not None:

@@ -17,7 +17,7 @@ from rightfit.facts.trainers import strange_words
 from rightfit.messages import Message
 from rightfit.units import parse_count, parse_data
 from rightfit.workload.ask import grammar
-from rightfit.workload.ask.asides import draws, settle_untrained
+from rightfit.workload.ask.asides import asked_of_documents, draws, settle_untrained
 from rightfit.workload.ask.figured import DENIED_AT_ONCE, reads_pages
 from rightfit.workload.ask.sentence import Reading, Sentence
 
@@ -141,6 +141,9 @@ def infer(sentence: Sentence, text: str) -> list[Reading]:
         sentence.assumed.append(Message("workload.assumed_own_data", words=own[0]))
     if not task and any(one.option == "model" and is_relative(one.value) for one in sentence.readings):
         task = "train"  # nobody adapts weights of a network that is only like it
+    is_monthly = sentence.has("model") and any(one.option == "budget" and one.value.endswith("/month") for one in sentence.readings)
+    if not task and not sentence.has("data") and (is_monthly or grammar.ONE_PERSON.search(sentence.text)):
+        task = "serve"
     inferred = [Reading("task", task, "")] if task else []
     if task == "prepare" and (operation := _heaviest(sentence, text) or _usual_operation(sentence, text)):
         inferred.append(Reading("operation", operation, ""))
@@ -351,6 +354,7 @@ def _task(sentence: Sentence, text: str) -> str:
         return min(first, key=lambda task: (_PREFERENCE.index(task) if task == "finetune" else 1, first[task]))
     if sentence.has("deadline") and _turns_sound(sentence):  # of recorded calls, none is answered
         return "batch"
+    model = next((reading.value for reading in sentence.readings if reading.option == "model"), "")
     if sentence.is_retrained or (sentence.vector_tables[1] and sentence.has("data")):
         return "train"
     for task, pattern in grammar.TASKS.items():
@@ -358,7 +362,7 @@ def _task(sentence: Sentence, text: str) -> str:
             return task
     if sentence.has("data") and (sentence.is_series or "recommendation" in sentence.kinds):
         return "train"
-    is_monthly = any(one.option == "budget" and one.value.endswith("/month") for one in sentence.readings)
+    is_monthly = sentence.has("model") and any(one.option == "budget" and one.value.endswith("/month") for one in sentence.readings)
     if is_monthly and not sentence.has("data") and grammar.HOSTED_MODEL.search(sentence.whole):
         return "serve"
     if learns:
@@ -374,9 +378,13 @@ def _task(sentence: Sentence, text: str) -> str:
         return "batch"
     if sentence.has("data") and grammar.DRAWING.search(sentence.whole) and draws(sentence):  # images are made, not learned from
         return "batch"
+    if sentence.has("data") and grammar.EMBEDS.search(model) and asked_of_documents(sentence):  # what is searched is embedded
+        return "batch"
     if sentence.has("model") and not sentence.has("data") and grammar.RUNNING.search(text):
         model = next(reading.value for reading in sentence.readings if reading.option == "model")
         return "train" if classical_model(model) is not None else "serve"  # trees run as jobs, where no requests are told
+    if sentence.has("data") and draws(sentence) and _many_images(sentence):  # more than anybody teaches it
+        return "batch"
     if sentence.has("model") and not sentence.has("data") and grammar.SPEED_TALK.search(sentence.whole):
         return "serve"
     return ""
@@ -386,6 +394,11 @@ def _turns_sound(sentence: Sentence) -> bool:
     """Whether hours of sound are there, and a model that turns sound into text."""
     told = next((reading.value for reading in sentence.readings if reading.option == "data"), "")
     return bool(grammar.TURNS_SOUND.search(sentence.whole)) and parse_data(told).unit == "hours"
+
+
+def _many_images(sentence: Sentence) -> bool:
+    told = parse_data(next(reading.value for reading in sentence.readings if reading.option == "data"))
+    return told.unit == "images" and (told.samples or 0.0) > tables.coefficients("planning")["taught_images"]
 
 
 _FEW_BITS = ("nf4", "int4")

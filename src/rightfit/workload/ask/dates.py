@@ -210,6 +210,8 @@ def assume_each_day(sentence: Sentence, task: str) -> None:
 
 
 _AGAIN = grammar.shape("(?<![A-Za-z]){trained_again}(?![a-z])|{trained_again}(?<=[一-鿿])")
+_RETRAINS = grammar.shape("(?<![A-Za-z]){retrains}(?![a-z])|{retrains_zh}")
+_EVERY_TIME = grammar.shape("(?<![A-Za-z]){every_time}(?![a-z])|{every_time_zh}")
 _OF_A_PART = grammar.shape(
     r"(?<![\w.,])(?P<en>{amount})\s?{request}\s(?:all\s|mostly\s|come\s|comes\s)?{each_or_in}\s(?:the\s)?{part_of_day_en}(?![a-z])"
     r"|{each_day_zh_one}(?:{part_of_day_zh}[一-鿿]{0,4}?|{only_zh})\s*(?P<zh>{amount})\s*{request_count_zh}(?!图){request_zh}"
@@ -220,7 +222,8 @@ _OF_A_PART = grammar.shape(
 def read_daily(sentence: Sentence) -> None:
     """ "Once a day" counts no requests: it says how often the work comes. Requests of a morning are
     those of a day. What is trained again each day or week is planned once."""
-    if found := _AGAIN.search(sentence.text):
+    found = _AGAIN.search(sentence.text) or (_EVERY_TIME.search(sentence.text) if _RETRAINS.search(sentence.text) else None)
+    if found:
         sentence.note(*found.span())
         sentence.is_retrained = True
         sentence.assumed.append(Message("workload.assumed_again", words=sentence.noted[-1]))

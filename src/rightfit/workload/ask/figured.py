@@ -29,6 +29,7 @@ from rightfit.units import (
 )
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.asides import draws
+from rightfit.workload.ask.leftover import BLANK
 from rightfit.workload.ask.named import card_count
 from rightfit.workload.ask.names import names_in
 from rightfit.workload.ask.sentence import Reading, Sentence, is_taken
@@ -43,6 +44,15 @@ _EACH_PERSON = grammar.shape(
     r"{each_person}{each_about}?[一-鿿]{0,2}?\s*(?P<zh>{number})\s*[次个条轮]|(?P<en>{digits})\s{each_person_after}(?![a-z])"
 )
 _REPEATED = grammar.shape(r"(?P<en>{amount})\s(?:[a-z]+\s)?{repeated}(?![a-z])|(?P<zh>{amount})\s*{repeated_zh}")
+_FACTORS = grammar.shape(
+    r"(?P<en>{amount})\s(?:different\s|other\s|[a-z]+\s)?(?P<noun>{repeated_again}|{repeated_factor})(?![a-z])|(?P<zh>{amount})\s*(?P<noun_zh>{repeated_again_zh}|{repeated_factor_zh})"
+)
+"""Each of these is tried with each of the others."""
+_AGAIN = grammar.shape("{repeated_again}|{repeated_again_zh}")
+_REDONE = grammar.shape(
+    r"(?<![a-z])(?P<head>{redone})\s(?:(?!{number}\s)[^\s,;]+\s){0,4}?(?P<en>{amount})\s?(?:x|{times_counted})(?![a-z])|(?P<head_zh>{redone_zh})\s*(?P<zh>{amount})\s*{times_counted_zh}"
+)
+_SEARCH_COUNT = grammar.shape(r"(?P<en>{amount})\s(?:[a-z]+\s)?{searched_count}(?![a-z])|(?P<zh>{amount})\s*{searched_count_zh}")
 _SEARCHED = grammar.shape(r"(?<![A-Za-z]){search_name}(?![a-z])|{search_name}")
 _SHARE = grammar.shape(
     r"(?:{about_en}\s)?(?P<en>\d+(?:\.\d+)?)\s?%\s*(?:of\s{of_them})?\s*(?:{share_verb}\s)*{together}(?![a-z])"
@@ -83,13 +93,13 @@ _PER_CLASS = grammar.shape(
 _CLASSES = grammar.shape(r"(?P<en>{digits})\s*(?:[a-z]+\s)?{class_name}(?![a-z])|(?<!每)(?P<zh>{digits}|{han})\s*{class_zh}")
 _RECORDINGS = grammar.shape(
     r"(?P<count>{amount})\s(?:(?!{long_unit}\s|{at_once_en}\s|{in_flight_no}\s)[a-z-]+\s){0,2}?(?:(?P<thing>{recorded})|(?:audio\s|sound\s|video\s)?{recording})(?![a-z]|\s{written_of}|\s*{at_once_after}|\s*{each_period}\s*{period}(?![a-z]))"
-    r"(?:(?P<of>\s{lasting})?[\s,]+(?:each\s|about\s|around\s|averaging\s|roughly\s|on average\s|of\s|~\s?)*(?P<each>{long_time}|{sound_time})(?P<apiece>(?:\s?{apiece_average})+)?)?"
-    r"|(?<!同时)(?<!\d)(?P<zh>{amount})\s*(?:(?P<zh_thing>{recorded_zh})|{measure_zh}{recording_zh}?)(?!\s*{at_once_zh})(?:[,，]?\s*(?:平均)?每{measure_zh}(?:[一-鿿]{0,3}?){average_zh}*\s*(?P<zh_each>{long_time}|{sound_time}))?"
+    r"(?:(?P<of>\s{lasting})?[\s,(]+(?:each\s|about\s|around\s|averaging\s|roughly\s|on average\s|of\s|~\s?)*(?P<each>{long_time}|{sound_time})(?P<apiece>(?:\s?{apiece_average})+)?)?"
+    r"|(?<!同时)(?<!\d)(?P<zh>{amount})\s*(?:(?P<zh_thing>{recorded_zh})|{measure_zh}(?:[一-鿿]{0,4}?{recording_zh})?)(?!\s*{at_once_zh})(?:[,，]?\s*(?:平均)?每{measure_zh}(?:[一-鿿]{0,3}?){average_zh}*\s*(?P<zh_each>{long_time}|{sound_time})|\s*[(（]\s*(?:平均|{average_zh}|{about_zh})+\s*(?P<zh_bracket>{long_time}|{sound_time})[)）]?)?"
 )
 _LONG_SOUND = grammar.shape(
     r"(?P<time>{amount}\s?{sound_long})\sof\s(?:[a-z-]+\s){0,2}?{sound}(?![a-z])|(?P<zh>{amount}\s*{sound_long_zh})的?[一-鿿]{0,3}?{sound_zh}"
     r"|(?<![A-Za-z]){this_one}\s(?P<ahead>{amount}[\s-]?{long_unit})[\s-](?:long\s)?(?:[a-z]+\s)?(?:{sound}|{sound_file})(?:\s(?:{sound_file}|{recorded_as}))?(?![A-Za-z0-9])"
-    r"|(?<!\d\s)(?<!\d)(?:{sound}|{sound_file})(?:\s{recorded_as})?\s?(?:\(\s?|{lasting}\s|of\s|with\sa\s{length_word}\sof\s|that\sis\s|which\sis\s|,\s)(?P<behind>{long_time})(?:\slong)?\)?(?:,?\s(?:\(\s?)?{size}\)?)?(?![A-Za-z0-9])"
+    r"|(?<!\d\s)(?<!\d[kKmM]\s)(?<!\d)(?:{sound}|{sound_file})(?:\s{recorded_as})?\s?(?:\(\s?|{lasting}\s|of\s|with\sa\s{length_word}\sof\s|that\sis\s|which\sis\s|,\s)(?P<behind>{long_time})(?:\slong)?\)?(?:,?\s(?:\(\s?)?{size}\)?)?(?![A-Za-z0-9])"
     r"|(?<!每)(?<!每[段条个份通])(?:{sound_zh}|{sound_file})(?:文件)?\s*[,，]?\s*(?:时?长|共|有|是|约|大概)*\s*(?P<behind_zh>{amount}\s*{minute_hour_zh}(?:\s*{amount}\s*分钟?)?)(?!\s*{within_after_zh})(?:[,，]\s*{size})?"
 )
 _PER_TIME = grammar.shape(
@@ -225,19 +235,29 @@ def _read_daily_people(sentence: Sentence) -> None:
 
 
 def read_repeats(sentence: Sentence) -> None:
-    """The same training with other settings or on another fold: the plan is of one of them."""
-    told = list(_REPEATED.finditer(sentence.text))
-    folds = None if sentence.has("epochs") else _FOLDS.search(sentence.text)
-    counts = [_number(_first(one, "en", "zh")) for one in (*told[:1], *filter(None, (folds,)))]
-    if not counts or not (told or sentence.has("model")):
+    """The same work with other settings, once more or on another fold: the plan is of one of
+    them."""
+    searched = list(_SEARCHED.finditer(sentence.text))
+    told = [*_REPEATED.finditer(sentence.text), *(_SEARCH_COUNT.finditer(sentence.text) if searched else ())][:1]
+    factors = {_first(one, "noun", "noun_zh"): one for one in _FACTORS.finditer(sentence.text)}
+    tried = [one for noun, one in factors.items() if not told or _AGAIN.fullmatch(noun)]
+    redone = list(_REDONE.finditer(sentence.text))[:1]
+    folds = [] if sentence.has("epochs") else list(_FOLDS.finditer(sentence.text))
+    found = [*told, *tried, *redone, *folds[:1]]
+    if not found or not (told or tried or redone or sentence.has("model")):
         return
-    for one in sorted((*told[:1], *filter(None, (folds,))), key=lambda match: -match.start()):
-        sentence.note(*one.span())
-    for one in (*_FOLDS.finditer(sentence.text),) if folds else ():  # said again
-        sentence.note(*one.span())
-    for one in list(_SEARCHED.finditer(sentence.text)):
-        sentence.note(*one.span())
+    counts = [_number(_first(one, "en", "zh")) for one in found]
+    others = {one.span() for one in (*told, *factors.values(), *folds, *searched)}
+    parts = {span for one in redone for span in ((one.start(), one.end("head" if one["head"] else "head_zh")), _count_span(one))}
+    for start, end in sorted(others | parts, reverse=True):
+        if BLANK not in sentence.text[start:end]:  # said again, or inside what was read
+            sentence.note(start, end)
     sentence.assumed.append(Message("workload.assumed_jobs", jobs=f"{math.prod(counts):,.0f}"))
+
+
+def _count_span(found: re.Match[str]) -> tuple[int, int]:
+    """Where a number of times stands, to its end."""
+    return found.start("en" if found["en"] else "zh"), found.end()
 
 
 _OF_ONE = grammar.shape(r"\s?{apiece_average}(?![a-z])|\s?{own_each_zh}")
@@ -327,6 +347,18 @@ def keep_in_flight(sentence: Sentence) -> Reading | None:
         return None
     sentence.assumed.append(Message("workload.assumed_in_flight"))
     return Reading("think", "0s", "")
+
+
+def pace_pictures(sentence: Sentence) -> None:
+    """People who have pictures drawn look at each before the next: so many a minute, unless they
+    are said to be there at once."""
+    told = next((reading for reading in sentence.readings if reading.option == "users"), None)
+    if told is None or sentence.has("rate") or sentence.has("latency") or not draws(sentence) or _AT_ONCE.search(told.words):
+        return
+    each = tables.coefficients("planning")["pictures_per_min"]
+    sentence.readings[sentence.readings.index(told)] = Reading("rate", f"{_number(told.value) * each:g}/min", told.words)
+    sentence.readings.append(Reading("latency", f"{60.0 / each:g}s", ""))
+    sentence.assumed.append(Message("workload.assumed_pictures", words=told.words, count=f"{each:g}"))
 
 
 def _read_slow_frames(sentence: Sentence) -> None:
@@ -466,9 +498,9 @@ def _read_recordings(sentence: Sentence) -> None:
         return
     limits = [limit.span() for limit in grammar.LIMITED.finditer(sentence.text)]
     for found in _RECORDINGS.finditer(sentence.text):
-        each, thing = _first(found, "each", "zh_each"), _first(found, "thing", "zh_thing")
+        each, thing = _first(found, "each", "zh_each", "zh_bracket"), _first(found, "thing", "zh_thing")
         end = found.end()
-        if each and not (found["zh_each"] or found["of"] or found["apiece"]):
+        if each and not (found["zh_each"] or found["zh_bracket"] or found["of"] or found["apiece"]):
             each, end = "", found.start("each")  # a time of its own: "300 lectures, 2 days"
         others = [one for one in grammar.HOURS.finditer(sentence.text) if not any(a <= one.start() < b for a, b in limits)]
         if not each and (not thing or any(not found.start() <= one.start() < end for one in others) or sentence.has("audio_length")):
@@ -621,6 +653,8 @@ def settle_per_time(sentence: Sentence, task: str) -> None:
     if task == "serve" and term and _SERVICE_TERM.search(term.words) and not sets_up(term.words):
         sentence.readings.remove(term)
         sentence.noted.append(term.words)
+        months = parse_duration(term.value) / SECONDS_PER_MONTH
+        sentence.assumed.append(Message("workload.assumed_term", words=term.words, months=f"{months:.3g}"))
         _spread_budget(sentence, term)
     if sentence.per_time is None:
         return

@@ -224,6 +224,8 @@ ENGLISH_NUMBERS = {word.word: word.meaning for word in tables.words(TABLE, "engl
 NUMBER_WORDS = Expression(rf"(?<![\w-])({'|'.join(sorted(ENGLISH_NUMBERS, key=len, reverse=True))})(?![\w-])", ignore_case=True)
 HYPHENED_NUMBER = shape(rf"(?<![\w-])({'|'.join(sorted(ENGLISH_NUMBERS, key=len, reverse=True))})-({{hyphened_unit}})(?![\w])")
 HALF_SECOND = Expression(r"(?<![A-Za-z])half a second(?![a-z])|半秒钟?", ignore_case=True)
+A_WHILE = shape(r"(?<![A-Za-z])({second_limit}\s)an?\s(?={whole_time}(?![a-z]))")
+"""A day or another whole time as a limit: "under a day"."""
 A_SECOND = shape(r"(?<![A-Za-z])({second_limit}\s)an?\s(?=second(?![a-z]))second")
 """A second as a limit: "under a second"."""
 KIND_OF_CARDS = shape(r"(?<![\w.,])(\d{1,3}|{english_number})\s(?:{card_condition}\s)+(?={card_maker}?[A-Za-z]?\d{2,4})")
@@ -305,7 +307,7 @@ SMALL_CODE = tables.shape(
     r"(?:(?<=^)|(?<=[,;:(])\s?|(?i:(?<=\sin )|(?<=\sa )|(?<=\san )|(?<=\sthe )|(?<=\sany )))(?P<code>{small_country_code})(?=[\s-]{small_code_place}(?![a-z]))",
 )
 """A code in small letters, which is an everyday word too: "..., us region"."""
-_REGION_NAME = r"(?<![A-Za-z0-9_-])(?:{region_start}-[a-z]+(?:-?[a-z]+)?-?\d?[a-z]?|{region_start_whole}-[a-z]+\d)(?![A-Za-z0-9_-])"
+_REGION_NAME = r"(?<![A-Za-z0-9_-])(?!{region_start}-{small_code_place}(?![a-z0-9]))(?:{region_start}-[a-z]+(?:-?[a-z]+)?-?\d?[a-z]?|{region_start_whole}-[a-z]+\d)(?![A-Za-z0-9_-])"
 REGION = tables.shape(WORDS_TABLE, _REGION_NAME)
 CITY = tables.shape(WORDS_TABLE, rf"(?i:(?<!of )(?<!on )(?<!AMD )(?<!EPYC )(?:{pattern(listed('city')).pattern}))(?!{{city_no_place}})")
 CLOUD_ALONE = tables.senses(WORDS_TABLE, "company")
@@ -448,6 +450,8 @@ LONG_PROMPTS = shape(r"(?P<value>\d+(?:\.\d+)?k)\s*{input_after}s?")
 OR_BETTER = shape(r"\s*[,，(（]?\s*(?:{or_better}(?![a-z])|{or_better}(?<=[一-鿿+]))\s*[)）]?")
 """Behind a card: as good a one will do."""
 RERANKS = shape("{scores_pairs}")
+EPOCHS = shape(r"{digits}\s*{epoch}|epochs?\s*(?:=|:|of)\s*\d")
+EMBEDS = shape("(?<![A-Za-z]){makes_vectors}")
 CANDIDATES = shape(
     r"[\s,]*{candidates_before}\s(?P<en>{amount})\s(?:[a-z]+\s)?{candidates}(?![a-z])(?:\s{each_query})?|[\s,]*(?:top[\s-])?(?P<each>{amount})\s(?:[a-z]+\s)?{candidates}\s{each_query}(?![a-z])"
     r"|[,，]?\s*{candidates_before_zh}\s*(?P<zh>{amount})\s*{candidates_zh}"
@@ -517,8 +521,8 @@ COMPOUND_ZH = Expression(
     r"|[一二两三四五六七八九]百[一二两三四五六七八九]十[一二三四五六七八九]?"
 )
 """Chinese numbers of several parts: 一万五千."""
-SOLID = re.compile(r"(?<![A-Za-z0-9_.])[2-4]D(?=\s[A-Za-z]|[\u4e00-\u9fff])")
-"""Two, three or four dimensions, "3D U-Net": no days."""
+SOLID = shape(r"(?<![A-Za-z0-9_.])(?:(?-i:[2-4]D)(?=\s[A-Za-z]|[\u4e00-\u9fff])|[2-4]d(?=[\s-]{solid_thing}(?![a-z])))")
+"""Two, three or four dimensions, "3D U-Net", "3d fullres": no days."""
 SOLID_BEHIND = Expression(r"(?<![A-Za-z0-9_.])(?:[2-4]D(?![A-Za-z0-9])|[2-4]d_[a-z]\w*)")
 """The same behind a name, "nnU-Net 3D", where no word for a limit stands before it."""
 VECTOR_TABLES = shape(

@@ -112,7 +112,7 @@ _WORD = re.compile(r"\S+")
 _LONGEST_WINDOW = 6
 _VERSION = re.compile(r"\d\.\d\s")
 """A number with a part of one counts no things: "SD 1.5 image generation"."""
-_COUNTING = grammar.shape(r"{amount}\s*(?:{data_unit}|{epoch}|{long_unit}|{card}|{people})(?![a-z]|-[a-z])")
+_COUNTING = grammar.shape(r"{amount}\s*(?:{data_unit}|{epoch}|(?<!\d[bB])(?<!\d[bB]\s){long_unit}|{card}|{people})(?![a-z]|-[a-z])")
 
 
 def _gpus(text: str) -> Iterator[Name]:

@@ -89,6 +89,7 @@ def with_digits(text: str) -> str:
     text = grammar.HYPHENED_NUMBER.sub(lambda found: f"{grammar.ENGLISH_NUMBERS[found[1].casefold()]} {found[2]}", text)
     text = grammar.HALF_SECOND.sub("500 ms", text)
     text = grammar.A_SECOND.sub(r"\g<1>1 second", text)
+    text = grammar.A_WHILE.sub(r"\g<1>1 ", text)
     text = grammar.KIND_OF_CARDS.sub(r"\g<1> ", text)
     digits = grammar.NUMBER_WORDS.sub(_digit, text)
     digits = re.sub(r"(?<![\w.])(\d{1,2}) hundred(?![a-z])", r"\g<1>00", digits, flags=re.IGNORECASE)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rightfit.messages import Message
 from rightfit.workload.ask import grammar
+from rightfit.workload.ask.leftover import demands
 from rightfit.workload.ask.names import names_in
 from rightfit.workload.ask.posts import is_hearsay, length_in_words, statements
 from rightfit.workload.ask.sentence import Reading, Sentence, is_taken
@@ -25,8 +26,8 @@ _AMOUNTS = {"serve": ("rate", "users", "trace", "prompts")}
 _JOB_AMOUNTS = ("data", "steps")
 _ASKS_MODEL = grammar.shape(r"(?<![A-Za-z]){asks_model}(?![a-z])|{asks_model_zh}")
 _OWN_WORK = grammar.shape(r"(?<![A-Za-z]){own_work}(?![a-z])|{own_work}(?<=[一-鿿])")
-_VERSION = re.compile(r"(?:[a-z]+\s)?v?\d+(?:\.\d+)+|#\d+|(?:[a-z]+\s)?\d{1,3}", re.IGNORECASE)
-"""A version, a number of a thread, a bare number: nothing that decides."""
+_VERSION = re.compile(r"(?:[a-z]+\s)?v?\d+(?:\.\d+)+|#\d+|(?:[a-z]+\s)?\d{1,3}s?|[a-z ]{1,8}", re.IGNORECASE)
+"""A version, a number of a thread, a bare number, "not an": nothing that decides."""
 _COUNTED = re.compile(r"\d\S*\s*\S*[A-Za-z\u4e00-\u9fff]|[一二两三四五六七八九十百千万亿]\S*[\u4e00-\u9fff]{2}")
 
 
@@ -51,7 +52,7 @@ def open_points(
     first = [*_model(sentence), *_assumed(sentence, task, inferred), *_twice(sentence, is_no_amount)]
     asked = " ".join(str(value) for one in first for value in one.fields.values())
     read = {one.words for one in sentence.readings}
-    left = [piece for piece in (*demanded, *filter(_counts, doubtful)) if piece not in asked and piece not in read]
+    left = [piece for piece in (*filter(_decides, demanded), *filter(_counts, doubtful)) if piece not in asked and piece not in read]
     if left := list(dict.fromkeys(left)):
         first.append(Message("workload.open_pieces", words="; ".join(left[:_MOST_PIECES])))
     return tuple(first[:MOST_QUESTIONS])
@@ -97,6 +98,11 @@ def _twice(sentence: Sentence, is_no_amount: Callable[[Sentence, re.Match[str], 
                     continue
                 yield Message("workload.open_twice", used=told.words, other=words)
                 return
+
+
+def _decides(piece: str) -> bool:
+    """Whether a piece that demands something is more than a short word or a bare number."""
+    return not _VERSION.fullmatch(piece) or demands(piece)
 
 
 def _counts(piece: str) -> bool:

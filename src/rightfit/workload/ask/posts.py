@@ -65,6 +65,7 @@ _WHETHER = grammar.shape("{asks_whether}")
 PERMITTED = grammar.shape(
     r"(?<![A-Za-z]){permits}\s(?:if\sit\s|for\sit\sto\s)?(?:runs?\s)(?:for\s)?(?:{about_en}\s)?(?P<en>{long_time})|跑\s*个?(?P<zh>{long_time})\s*(?:也|都)?{permits_zh}"
 )
+_OWN_WORK = grammar.shape(r"(?<![A-Za-z]){own_work}(?![a-z])|{own_work}(?<=[一-鿿])")
 _LACKED = grammar.shape(r"{lacking}\s*{fast_network}")
 """A network that one's own servers lack."""
 
@@ -110,7 +111,9 @@ def read_post(sentence: Sentence) -> None:
             (_is_told(text) and not (_asks_cards(sentence.text, start, end) or _is_doubted(sentence.text, start, end)))
             or (rents and _OWN_BOX.search(text) and not _WANTED.search(text))
         ):
-            kept = _apart([*_choices(sentence.text, start, end), *_loads(sentence.text, start, end)])
+            kept = _apart(
+                [*_choices(sentence.text, start, end), *_loads(sentence.text, start, end), *_own_amounts(sentence.text, start, end)]
+            )
             gone = [
                 sentence.blank(first, last)
                 for first, last in itertools.pairwise([start, *itertools.chain.from_iterable(kept), end])
@@ -439,6 +442,14 @@ def _loads(text: str, start: int, end: int) -> list[tuple[int, int]]:
     clauses = [found.span() for found in _CLAUSE.finditer(text, start, end)]
     edges = [start, *itertools.chain.from_iterable(clauses), end]
     return [span for span in zip(edges[::2], edges[1::2], strict=True) if clauses and _states_load(text[slice(*span)])]
+
+
+def _own_amounts(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """How much one's own work is, where a statement that is told says it in a question: "or should
+    I rent something for my 30k-sample dataset (about 300 tokens)?"."""
+    other = _ELSEWHERE.search(text, start, end)
+    own = _OWN_WORK.search(text, other.end(), end) if other else None
+    return [(own.start(), end)] if own else []
 
 
 def _states_load(clause: str) -> bool:

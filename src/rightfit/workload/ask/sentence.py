@@ -9,13 +9,14 @@ from rightfit.errors import InputError
 from rightfit.messages import Message
 from rightfit.records import dataclass
 from rightfit.workload.ask import grammar
-from rightfit.workload.ask.leftover import BLANK, known_words
+from rightfit.workload.ask.leftover import BLANK, demands, known_words
 from rightfit.workload.ask.names import is_model, relative
 from rightfit.workload.options import read_wish
 from rightfit.workload.vocabulary import nearest_words
 
 #: How much is to be done: what stands beside it may be left out, and is shown.
 _AMOUNTS = ("data", "users", "rate", "prompts", "steps")
+_PLACES = ("country", "region", "residency")
 _LISTS = ("cloud", "region", "country", "purchase", "gpu", "avoid")
 
 
@@ -94,13 +95,20 @@ class Understood:
         return Message("workload.weighty", words=words, how=how)
 
     def leaves_a_plan(self) -> bool:
-        """Whether the rest of the sentence can be planned under the words that no option takes: it
-        tells an amount, or they are names and words alone, so that none of them tells it."""
+        """Whether the rest of the sentence can be planned under the words that no option takes."""
         told = self.wishes
-        if self.unknown_model() is not None or not ("model" in told or told.get("task") == "prepare"):
-            return False
-        return any(option in told for option in _AMOUNTS) or not any(
-            _COUNTS.search(word) or grammar.HARD_DENIAL.search(word) or is_model(word) for word in self.weighty
+        return self.unknown_model() is None and ("model" in told or told.get("task") == "prepare")
+
+    def turns(self) -> bool:
+        """Whether a word that no option takes would turn the answer: it demands or denies, names a
+        place or another model, or counts where no amount is told. Others are said above it."""
+        is_told, is_placed = (any(option in self.wishes for option in options) for options in (_AMOUNTS, _PLACES))
+        return any(
+            is_model(word)
+            or demands(word)
+            or (not is_told and (grammar.HARD_DENIAL.search(word) or _COUNTS.search(word)))
+            or (not is_placed and _is_place(word, self.sentence))
+            for word in self.weighty
         )
 
     @staticmethod
@@ -114,6 +122,12 @@ class Understood:
 
 
 _COUNTS = re.compile(r"(?<![A-Za-z])\d")  # "8 devs", not "S3"
+_PLACE_AHEAD = grammar.shape(r"(?:(?<![A-Za-z]){place_ahead}\s|{place_ahead_zh}\s*)$")
+
+
+def _is_place(word: str, text: str) -> bool:
+    """Whether a name stands where places do."""
+    return bool(re.match("[A-Z]", word)) and any(_PLACE_AHEAD.search(text[: one.start()]) for one in re.finditer(re.escape(word), text))
 
 
 class Sentence:
@@ -127,6 +141,8 @@ class Sentence:
         self.assumed: list[Message] = []
         self.own_machine = ""
         self.own_at = -1
+        #: The kind that is planned like another, and the options that are usual for it.
+        self.likeness: tuple[str, str] = ("", "")
         self.card_counts: list[tuple[str, int]] = []
         self.card_spans: list[tuple[int, int]] = []
         self.other_counts: list[str] = []

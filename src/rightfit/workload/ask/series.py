@@ -8,9 +8,11 @@ from __future__ import annotations
 import re
 
 from rightfit.facts import tables
+from rightfit.facts.classical import classical_model
 from rightfit.messages import Message
 from rightfit.units import SECONDS_PER_DAY, format_bytes, format_count, parse_count
 from rightfit.workload.ask import grammar
+from rightfit.workload.ask.names import names_in
 from rightfit.workload.ask.sentence import Reading, Sentence
 
 _RECOMMENDS = grammar.pattern(word for word, kind in grammar.KINDS_OF_DATA.items() if kind == "recommendation")
@@ -56,10 +58,29 @@ def settle_vector_rows(sentence: Sentence) -> None:
     sentence.readings.append(Reading("model", f"{name} {size / 1e9:.4g} GB tables", said))
 
 
+_VECTOR_TABLE = grammar.shape(
+    r"(?<![\w.,-])(?P<rows>{amount})\s(?:[a-z]+\s)?(?P<width>\d{2,5})[\s-]?{vector_width}\s?(?:[a-z]+\s)?{vector_name}(?![a-z])"
+    r"|(?<![\w.,-])(?P<many>{amount})\s(?:[a-z]+\s)?{vector_name}\s*(?:{vector_joint}\s*)*\(?(?P<of>\d{2,5})[\s-]?{vector_width}\)?(?![a-z])"
+    r"|(?P<zh>{amount})\s*[个条]?\s*(?P<wide>\d{2,5})\s*维(?:的)?{vector_name}"
+)
+
+
+def read_vector_table(sentence: Sentence) -> bool:
+    """Vectors that an algorithm for tables works on are rows of so many columns: "kmeans on 50M
+    embeddings of 768 dim"."""
+    found = _VECTOR_TABLE.search(sentence.text)
+    if found is None or not any(name.kind == "model" and classical_model(name.value) is not None for name in names_in(sentence.text)):
+        return False
+    rows, width = _first(found, "rows", "many", "zh"), _first(found, "width", "of", "wide")
+    sentence.take(*found.span(), "data", f"{rows}rows x {width}cols")
+    return True
+
+
 _FORECASTS = grammar.shape("(?<![A-Za-z]){forecasting}(?![a-z])|{forecasting}(?<=[一-鿿])")
 _HISTORY = grammar.shape(
     r"(?<![\w.,])(?P<en>{amount})[\s-]?(?P<unit>{series_span})(?:'s?)?(?:\s{series_of})*\s(?:[a-z0-9-]+\s){0,4}?{series_history}(?![a-z])"
     r"|(?<![A-Za-z]){series_past}\s(?P<past>{amount})\s(?P<past_unit>{series_span})(?![a-z])"
+    r"|(?<=[,;]\s)(?P<alone>{amount})\s(?P<alone_unit>{series_years})(?=\s*(?:[,;.]|$))"
     r"|{series_past_zh}?\s*(?P<zh>{number})\s*个?(?P<unit_zh>{series_span_zh})的?(?:[一-鿿]{0,2}?){series_history_zh}|{series_past_zh}\s*(?P<last>{number})\s*个?(?P<last_unit>{series_span_zh})"
 )
 _INTERVAL = grammar.shape(
@@ -100,7 +121,7 @@ def read_series(sentence: Sentence) -> None:
         for found in list(_POINT_OF_TIME.finditer(sentence.text)):
             sentence.note(*found.span())
         return
-    span = _seconds(history, ("en", "past", "zh", "last"), ("unit", "past_unit", "unit_zh", "last_unit"))
+    span = _seconds(history, ("en", "past", "alone", "zh", "last"), ("unit", "past_unit", "alone_unit", "unit_zh", "last_unit"))
     told = _INTERVAL.search(sentence.text)
     each = _USUAL_INTERVAL
     if told:

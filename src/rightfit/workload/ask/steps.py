@@ -9,8 +9,9 @@ import contextlib
 from rightfit import facts
 from rightfit.errors import InputError, RightfitError
 from rightfit.facts import tables
+from rightfit.facts.trainers import tuning_methods
 from rightfit.messages import Message
-from rightfit.units import parse_count, parse_data
+from rightfit.units import SECONDS_PER_HOUR, format_count, parse_count, parse_data
 from rightfit.workload.ask import grammar
 from rightfit.workload.ask.named import card_count
 from rightfit.workload.ask.sentence import Reading, Sentence
@@ -77,12 +78,7 @@ def _settle_small_batch(sentence: Sentence, whole: Reading | None) -> None:
     """A batch of a few texts, of a model that writes, is that of each GPU: "batch size 1"."""
     if whole is None or _WHOLE.search(whole.words) or sentence.has("micro_batch") or parse_count(whole.value) > _SMALL_BATCH:
         return
-    model = _told(sentence, "model")
-    try:
-        writes = model is not None and getattr(facts.model(model.value, network=False), "kind", "") in _WRITING
-    except RightfitError:
-        return
-    if writes:
+    if _writes(sentence):
         sentence.readings[sentence.readings.index(whole)] = Reading("micro_batch", whole.value, whole.words)
         sentence.assumed.append(Message("workload.assumed_small_batch", words=whole.words))
 
@@ -120,7 +116,7 @@ _IMAGES = grammar.shape("images?|{image}|[张幅]")
 
 def settle_steps(sentence: Sentence, task: str) -> None:
     """The samples that so many steps go through: the amount of data, or the epochs of one that is
-    told. Without a batch it is asked about."""
+    told. The batch of a training that nobody tells is the usual one, as the answer says."""
     if sentence.steps is None:
         return
     (words, steps), batch, data = sentence.steps, _batch(sentence), _told(sentence, "data")
@@ -135,18 +131,66 @@ def settle_steps(sentence: Sentence, task: str) -> None:
         _say(sentence, "data", f"{steps * held:.0f} samples", f"{data.words}; {words}")
         sentence.assumed.append(Message("workload.assumed_steps", steps=f"{steps:,.0f}", batch=f"{held:g}", samples=f"{steps * held:,.0f}"))
         return
-    if not batch and data and held and task == "finetune" and sentence.has("method"):  # as their trainers do
-        batch = 1.0 if _are_images(data) else tables.coefficients("planning")["least_global_batch"]
-        sentence.readings.append(Reading("global_batch", f"{batch:g}", words))
-    if not batch or task not in ("train", "finetune") or (data and (not held or sentence.has("epochs"))):
+    if task not in ("train", "finetune") or (data and (not held or epochs)):
         sentence.asked.append(words)
         return
-    passed = steps * batch
+    if not batch and task == "train" and _writes(sentence):
+        _take_tokens(sentence, words, steps, data)
+        return
+    each = _answers_each(sentence)
+    usual = 0.0 if batch else _usual_batch(sentence, data, task)
+    if usual:
+        sentence.readings.append(Reading("global_batch", f"{usual * each:g}", words))
+    elif not batch:
+        sentence.asked.append(words)
+        return
+    passed = steps * (usual or max(batch / each, 1.0))
     if not data:
         sentence.readings.append(Reading("data", f"{passed:.0f} samples", words))
     if not sentence.has("epochs"):
         sentence.readings.append(Reading("epochs", f"{max(passed / held, 0.001):.4g}" if held else "1", words))
-    sentence.assumed.append(Message("workload.assumed_steps", steps=f"{steps:,.0f}", batch=f"{batch:g}", samples=f"{passed:,.0f}"))
+    told = {"steps": f"{steps:,.0f}", "batch": f"{usual or batch:g}", "samples": f"{passed:,.0f}"}
+    sentence.assumed.append(Message("workload.assumed_steps_usual", **told) if usual else Message("workload.assumed_steps", **told))
+
+
+def _answers_each(sentence: Sentence) -> float:
+    """Answers to each prompt of a method that learns from them, which a batch counts; else 1."""
+    told, method = _told(sentence, "completions"), _told(sentence, "method")
+    tuning = tuning_methods().get(method.value) if method else None
+    if tuning is None or not tuning.rollout:
+        return 1.0
+    return parse_count(told.value) if told else float(tuning.sequences)
+
+
+def _usual_batch(sentence: Sentence, data: Reading | None, task: str) -> float:
+    """Samples of a step where nobody tells the batch: one picture of a model that draws, else what
+    trainers take on each GPU."""
+    usual, model, cards = tables.coefficients("planning"), _told(sentence, "model"), _told(sentence, "num_gpus")
+    gpus = float(parse_count(cards.value)) if cards else 1.0
+    draws = isinstance(_record(model), facts.DiffusionModel) or (data is not None and _are_images(data) and task == "finetune")
+    return gpus if draws else usual["least_global_batch"] * gpus
+
+
+def _take_tokens(sentence: Sentence, words: str, steps: float, data: Reading | None) -> None:
+    """Steps of a language model from scratch, each of the usual number of tokens, whatever corpus
+    they are of."""
+    tokens = steps * tables.coefficients("planning")["train_step_tokens"]
+    if data:
+        sentence.readings.remove(data)
+        sentence.noted.append(data.words)
+    sentence.readings.append(Reading("data", f"{tokens:.0f} tokens", words))
+    each = format_count(tables.coefficients("planning")["train_step_tokens"])
+    sentence.assumed.append(Message("workload.assumed_steps_tokens", steps=f"{steps:,.0f}", each=each, tokens=format_count(tokens)))
+
+
+def _record(model: Reading | None) -> object:
+    with contextlib.suppress(RightfitError):
+        return facts.model(model.value, network=False) if model else None
+    return None
+
+
+def _writes(sentence: Sentence) -> bool:
+    return getattr(_record(_told(sentence, "model")), "kind", "") in _WRITING
 
 
 #: More prompts than a step of published recipes draws answers to: they are the whole set.
@@ -187,5 +231,7 @@ def _samples(sentence: Sentence, data: Reading) -> float:
     if sentence.data_samples:
         return sentence.data_samples
     with contextlib.suppress(InputError):
-        return parse_data(data.value).samples or 0.0
+        held = parse_data(data.value)
+        each = SECONDS_PER_HOUR / tables.coefficients("planning")["utterance_s"] if held.unit == "hours" else 1.0
+        return (held.samples or 0.0) * each
     return 0.0
