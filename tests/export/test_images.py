@@ -87,3 +87,15 @@ def test_a_card_without_kernels_has_no_image() -> None:
     assert image_for("tgi", "GH200-96GB") is None
     assert image_for("llama.cpp", "MI355X") is None
     assert not runs_on(images("ray")[0], accelerator("MI300X"))
+
+
+@pytest.mark.parametrize("name", ["xgboost-train-aws", "xgboost-score-aws", "xgboost-service-aws"])
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost", "catboost"])
+def test_lightgbm_has_an_image_with_the_system_s_openmp(name: str, library: str) -> None:
+    """Its wheel links libgomp.so.1 and brings none; slim images of Python have none."""
+    values = plan_values(name)
+    first = values["options"][0]
+    layout = {**first["layout"], "library": library, "device": "cpu"}
+    job = job_of(plan_document({**values, "workload": {**values["workload"], "model": library}, "options": [{**first, "layout": layout}]}))
+    assert not job.gpus_per_node
+    assert ("slim" in stack_of(job).image) == (library != "lightgbm")

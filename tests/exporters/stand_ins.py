@@ -44,15 +44,24 @@ def place(address: str) -> Path:
     return STORE / address.partition("://")[2].strip("/") if "://" in address else Path(address.rstrip("/"))
 
 
-def copy(source: str, to: str) -> int:
-    found, target = place(source), place(to)
+def left_out(words: list[str]) -> re.Pattern[str]:
+    """What the options of a program that copies leave out, of paths within the folder: regular
+    expressions of most, words with stars of awscli and ossutil."""
+    found = [words[number + 1] for number, word in enumerate(words) if word in ("--exclude", "--exclude-regex")]
+    found += [word.partition("=")[2] for word in words if word.startswith("--exclude=")]
+    return re.compile("|".join(name.replace("**", "*").replace("*", ".*") if name.endswith("*") else name for name in found) or "(?!)")
+
+
+def copy(source: str, to: str, words: list[str] | None = None) -> int:
+    found, target, without = place(source), place(to), left_out(words or [])
     if not found.exists():
         return 1
     target.mkdir(parents=True, exist_ok=True)
     if found.is_file():
         shutil.copy(found, target)
     else:
-        shutil.copytree(found, target, dirs_exist_ok=True)
+        left = lambda folder, names: [name for name in names if without.match(f"{(Path(folder) / name).relative_to(found)}/x")]  # noqa: E731
+        shutil.copytree(found, target, dirs_exist_ok=True, ignore=left)
     return 0
 
 
@@ -345,6 +354,8 @@ def kubectl(words: list[str]) -> int:
                 {"kind": "Secret", "data": dict(word.removeprefix("--from-literal=").split("=", 1) for word in words if "literal" in word)}
             )
         )
+    if words[0] == "exec":
+        print("\n".join(path.name for path in Path(words[-1].replace("/checkpoints", str(volume))).iterdir()))
     if words[0] == "cp":
         source, to = (word.partition(":")[2].replace("/checkpoints", str(volume)) if ":" in word else word for word in words[1:3])
         # What is sent to a folder that is there comes to lie in it.
@@ -425,7 +436,7 @@ def sbatch(words: list[str]) -> int:
 
 
 def srun(words: list[str]) -> int:
-    return subprocess.run(words[1:], env=in_image(), check=False).returncode
+    return subprocess.run(words[words.index("--kill-on-bad-exit=1") + 1 :], env=in_image(), check=False).returncode
 
 
 # ------------------------------------------------------------------------------------------------
@@ -436,9 +447,10 @@ def cloud(name: str, words: list[str]) -> int:
     """Copies and lists are made in the box's store; secrets are noted by their names;
     everything else is noted."""
     note(f"{name} {shlex.join(words)}")
-    plain = [word for word in words if not word.startswith("-")]
+    valued = [number + 1 for number, word in enumerate(words) if word in ("--exclude", "--exclude-regex")]
+    plain = [word for number, word in enumerate(words) if not word.startswith("-") and number not in valued]
     if {"sync", "rsync"} & set(plain[:3]):
-        return copy(*plain[-2:])
+        return copy(*plain[-2:], words)
     if plain[:2] == ["sts", "get-caller-identity"] or plain[:2] == ["config", "get-value"]:
         print("123456789012")
     if plain[:1] == ["ec2"] and plain[1].startswith("describe-") and plain[1] != "describe-instances":

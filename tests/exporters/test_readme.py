@@ -51,6 +51,8 @@ def test_the_readme_leads_to_the_result(name: str, tmp_path: Path, monkeypatch: 
     assert "nothing is missing" in done.stdout
     if not bundle.job.is_service:
         assert any((bundle.folder / "result").iterdir()), done.stderr[-2000:]
+        trains = bundle.job.task not in ("batch", "prepare")
+        assert not trains or not list((bundle.folder / "result").glob("checkpoint-*")), "the optimizer's state is taken home"
         assert "server ended 0" in bundle.calls or "docker run" in bundle.calls
     assert bundle.calls.count("server begun") <= 1 or bundle.job.num_nodes > 1
 
@@ -105,6 +107,8 @@ def test_every_other_way_leads_to_the_result(target: str, tmp_path: Path, monkey
     done = bundle.run(bundle.other(target))
     assert "FAILED" not in done.stderr, done.stderr[-3000:]
     assert any((bundle.folder / "result").iterdir()), bundle.calls
+    assert not list((bundle.folder / "result").glob("checkpoint-*")), "the optimizer's state is taken home"
+    assert "the checkpoints too" in bundle.other(target)
 
 
 def test_the_check_names_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

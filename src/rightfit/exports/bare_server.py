@@ -98,7 +98,7 @@ def functions(stack: ExportStack, ground: Ground) -> str:
   status=$?
   trap - EXIT
   kill "${{!:-}}" 2>/dev/null || true # the copies
-  [ "$status" = 0 ] || echo "rightfit: job exited with status $status; deleting the server" >&2
+  [ "$status" = 0 ] || echo "rightfit: job exited with status $status; giving the server back" >&2
   said="$status"
   [ ! -f {FOLDER}/.over ] || said="time"
   echo "{RUN_WORDS} $said" > {CHECKPOINTS}/{ENDED}

@@ -40,19 +40,33 @@ S3, and the run that figures are told to."""
 
 @dataclass(frozen=True, slots=True)
 class Copier:
-    """How a cloud's program copies: a folder, and one file. "$1" is what, "$2" is where to."""
+    """How a cloud's program copies: a folder, and one file. "$1" is what, "$2" is where to.
+    `without`: the option that leaves CHECKPOINTS behind."""
 
     program: str
     folder: str
     file: str
+    without: str
+
+
+CHECKPOINTS = ("checkpoint-*", "step-*", "rounds")
+"""What a run goes on from, among what it leaves: weights once more, with the optimizer's state. The
+programs' results have other names."""
+_NAMED = "(checkpoint-|step-|rounds/)"
+_TREES = " ".join(f'--exclude "{name}/**"' for name in CHECKPOINTS)
 
 
 COPIERS = {
-    "s3": Copier("aws", 'aws s3 sync --only-show-errors "$1" "$2"', 'aws s3 cp --only-show-errors "$1" "$2"'),
-    "gs": Copier("gcloud", 'gcloud storage rsync --recursive "$1" "$2"', 'gcloud storage cp "$1" "$2"'),
-    "oss": Copier("ossutil", 'ossutil sync --force "$1/" "$2/"', 'ossutil cp --force "$1" "$2"'),
-    "cos": Copier("coscli", 'coscli sync --recursive "$1/" "$2/"', 'coscli cp "$1" "$2"'),
-    "https": Copier("azcopy", 'azcopy sync --recursive "$1" "$2"', 'azcopy copy "$1" "$2"'),
+    "s3": Copier(
+        "aws",
+        'aws s3 sync --only-show-errors "$1" "$2"',
+        'aws s3 cp --only-show-errors "$1" "$2"',
+        " ".join(f'--exclude "{name}/*"' for name in CHECKPOINTS),
+    ),
+    "gs": Copier("gcloud", 'gcloud storage rsync --recursive "$1" "$2"', 'gcloud storage cp "$1" "$2"', f'--exclude="{_NAMED}.*$"'),
+    "oss": Copier("ossutil", 'ossutil sync --force "$1/" "$2/"', 'ossutil cp --force "$1" "$2"', _TREES),
+    "cos": Copier("coscli", 'coscli sync --recursive "$1/" "$2/"', 'coscli cp "$1" "$2"', f'--exclude "(^|/){_NAMED}"'),
+    "https": Copier("azcopy", 'azcopy sync --recursive "$1" "$2"', 'azcopy copy "$1" "$2"', f'--exclude-regex "(^|/){_NAMED}"'),
 }
 """Scheme of a bucket -> how its program copies to it and from it."""
 CLIENTS = {

@@ -461,9 +461,21 @@ def kept_line(job: Job, recipe: Recipe | None) -> str:
         return f"What the job makes is kept in `{job.name}/` beside this file, on this machine. Nothing is rented."
     if recipe is None or not recipe.kept:
         return "**Nothing here keeps what the job makes: copy /checkpoints away before the server is deleted.**"
-    return (
-        f"What the job makes is kept in `{_plainly(recipe.kept)}`; the server is deleted when the job ends, whether it succeeds or fails."
-    )
+    return f"What the job makes is kept in `{_plainly(recipe.kept)}`.{server_line(job, recipe.target)}"
+
+
+def server_line(job: Job, target: str) -> str:
+    """What becomes of the server when the job ends, and what is billed on."""
+    if target in CLUSTERS or target == here(job):
+        return ""
+    if target == "cloud-init":
+        return " The server shuts down when the job ends, and may be billed until you delete it."
+    if job.option.provider == "azure" and target in ("terraform-azure", "provider-cli"):
+        return (
+            " When the job ends, whether it succeeds or fails, the server is stopped and deallocated: GPU, vCPUs and memory are billed no more, "
+            f"its disk ({job.disk_gib} GiB) and its public address are until the last step below deletes them."
+        )
+    return " The server is deleted when the job ends, whether it succeeds or fails."
 
 
 def _then(job: Job) -> list[str]:
@@ -612,7 +624,7 @@ def _block(lines: Sequence[str]) -> list[str]:
 
 def _other(job: Job, recipe: Recipe) -> list[str]:
     """Another launcher, whole."""
-    where = "" if job.is_service else f" What the job makes is kept in `{_plainly(recipe.kept)}`."
+    where = "" if job.is_service else f"What the job makes is kept in `{_plainly(recipe.kept)}`.{server_line(job, recipe.target)}"
     lines = [f"### `{recipe.target}/`: {all_targets()[recipe.target].summary}", "", f"{where}".strip(), "", *_needs(job, recipe), ""]
     asked = [set_line(job, name) for name, _ in recipe.needs]
     steps = [

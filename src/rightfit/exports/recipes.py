@@ -17,6 +17,7 @@ from rightfit.exports.bare_server import OPTIONAL_SECRETS, RUN_PLACE
 from rightfit.exports.buckets import (
     BUCKET,
     BUCKET_FILE,
+    CHECKPOINTS,
     CLIENTS,
     COPIERS,
     PASSED_ON,
@@ -178,8 +179,29 @@ def copies_up(job: Job, where: str, scheme: str = "") -> tuple[str, ...]:
 
 
 def copies_down(job: Job, where: str, scheme: str = "") -> tuple[str, ...]:
-    """Lines that copy what the job made from there."""
-    return (f"mkdir -p {RESULT}", _copy_folder(scheme or scheme_of(job), f"{where}/{job.name}", RESULT))
+    """Lines that copy what the job made from there, of a training without its checkpoints."""
+    scheme = scheme or scheme_of(job)
+    line = _copy_folder(scheme, f"{where}/{job.name}", RESULT)
+    return (f"mkdir -p {RESULT}", f"{line} {COPIERS[scheme].without}{AND_CHECKPOINTS}" if leaves_checkpoints(job) else line)
+
+
+AND_CHECKPOINTS = "   # without --exclude: the checkpoints too, weights with the optimizer's state, to train on"
+
+
+def leaves_checkpoints(job: Job) -> bool:
+    """Whether the job's folder holds checkpoints beside its result; Megatron's checkpoints are
+    its result."""
+    return not job.is_service and job.task not in ("batch", "prepare")
+
+
+def copied_here(job: Job, source: str) -> str:
+    """A line that copies what a job made out of a folder, of a training without its
+    checkpoints."""
+    if not leaves_checkpoints(job):
+        return f"cp -r {source}/. {RESULT}/"
+    chosen = " ".join(f"! -name {shell([name])}" for name in CHECKPOINTS)
+    line = f"find {source} -mindepth 1 -maxdepth 1 {chosen} -exec cp -r {{}} {RESULT}/ \\;"
+    return line + AND_CHECKPOINTS.replace("--exclude", "! -name")
 
 
 def _copy_folder(scheme: str, source: str, to: str) -> str:
@@ -559,7 +581,12 @@ def _cluster(job: Job, target: str) -> Recipe:
         close = f"kubectl delete pod {pod} --wait"
         copies = [f"kubectl cp ../{name} {pod}:/checkpoints" for name in brings(job)]
         up = (*open_it, *copies, close) if copies else ()
-        down = (*open_it, f"kubectl cp {pod}:/checkpoints/{job.name} {RESULT}", close)
+        place = f"/checkpoints/{job.name}"
+        chosen = "|".join(f"{name.replace('*', '.*')}" for name in CHECKPOINTS)
+        each = f"kubectl exec {pod} -- ls {place} | grep -vxE '{chosen}' | xargs -I {{}} kubectl cp {pod}:{place}/{{}} {RESULT}/{{}}"
+        whole_of = AND_CHECKPOINTS.replace("--exclude", "grep")
+        take = (f"mkdir -p {RESULT}", each + whole_of) if leaves_checkpoints(job) else (f"kubectl cp {pod}:{place} {RESULT}",)
+        down = (*open_it, *take, close)
         end = (*end, f"kubectl delete --ignore-not-found -f {files}   # the volume too: what is on it is gone then")
     return Recipe(target, KUBECTL, needs, (*made, *up), start, (WAIT, *down), end, kept=where)
 
@@ -579,8 +606,9 @@ def _slurm(job: Job) -> Recipe:
     needs = (*needs, ("RIGHTFIT_CHECKPOINTS", "a folder that all nodes see, with room for data and checkpoints"))
     own = f'"$RIGHTFIT_CHECKPOINTS/{place_of(job)}'
     up = (f'mkdir -p {own}"', *(f'mkdir -p {own}/{name}" && cp -r ../{name}/. {own}/{name}/"' for name in brings(job)))
-    down = (f"mkdir -p {RESULT}", f'cp -r {own}/{job.name}/." {RESULT}/')
-    start = (f'RIGHTFIT_CHECKPOINTS={own}" sbatch --wait job.sbatch',)
+    start = (f'rm -f succeeded; RIGHTFIT_CHECKPOINTS={own}" sbatch --wait job.sbatch && touch succeeded',)
+    lines = (f"  mkdir -p {RESULT}", f"  {copied_here(job, f'{own}/{job.name}' + chr(34))}")
+    down = ("if [ -e succeeded ]; then", *lines, f'else echo "the job failed: see {job.name}-*.log" >&2; fi')
     end = (f"scancel --name={job.name}",)
     return Recipe("slurm", ("sbatch", "a login node of the cluster"), needs, up, start, down, end, kept=f'{own}"')
 
@@ -616,7 +644,7 @@ def _here(job: Job) -> Recipe:
     script = program_of(job).rpartition("/")[2]
     need = secret_needs(job, stack_of(job).secrets)
     before = ("python3 -m venv ../env", ". ../env/bin/activate", *(line for line in stack_of(job).setup if line.startswith("pip ")))
-    result = (f"mkdir -p {RESULT}", f"cp -r ../{job.name}/. {RESULT}/")
+    result = (f"mkdir -p {RESULT}", copied_here(job, f"../{job.name}"))
     return Recipe(here(job), ("python3", "https://www.python.org/downloads/"), need, before, (f"sh {script}",), result, (), kept=job.name)
 
 

@@ -1,7 +1,8 @@
 """Run a model over every row of a data set as a rightfit plan says, and end. Usage: python run.py run.json NODE_RANK NUM_NODES
 
 Rows are cut into parts, which the replicas share. A part appears under its own name when it is whole, so that a new start does only what is
-missing; when every part is there, results/complete.json says so. Told to stop (SIGTERM), a replica finishes its part and ends with 143.
+missing; when every part is there, results/complete.json says so. A row that cannot be read is left out and named in skipped-NUMBER.jsonl.
+Told to stop (SIGTERM), a replica finishes its part and ends with 143.
 """
 
 import io
@@ -54,25 +55,65 @@ def embedder(plan):
     return work
 
 
+class Unread:
+    """In the place of an answer: what was wrong with a row."""
+
+    def __init__(self, error):
+        self.words = f"{type(error).__name__}: {error}"[:300]
+
+
 def transcriber(plan):
-    """What is said in recordings."""
+    """What is said in recordings: several at once, since a short one alone fills no batch, and one is decoded while another is heard."""
+    import threading
+    from concurrent.futures import ThreadPoolExecutor
+
     from faster_whisper import BatchedInferencePipeline, WhisperModel
+    from faster_whisper.audio import decode_audio
 
     place = Path(core.local(plan["data"]))
     folder = place if place.is_dir() else place.parent
-    model = BatchedInferencePipeline(WhisperModel(plan["model"], **plan["engine"]))
+    at_once = plan["at_once"]
+    whole = WhisperModel(plan["model"], num_workers=at_once, **plan["engine"])
+    batch = math.ceil(plan["batch"] / at_once)  # the plan's memory is for all of them together
+    own, pool = threading.local(), ThreadPoolExecutor(at_once)
 
-    def work(rows):
-        answers = []
-        for value in rows["audio"]:
+    def hear(value):
+        if not hasattr(own, "model"):
+            own.model = BatchedInferencePipeline(whole)  # it remembers what it is at; the weights are shared
+        try:
             found = value if isinstance(value, dict) else {"path": value}
-            sound = io.BytesIO(found["bytes"]) if found.get("bytes") else str(folder / found["path"])
-            segments, about = model.transcribe(sound, batch_size=plan["batch"])
-            spoken = [{"start": round(part.start, 2), "end": round(part.end, 2), "text": part.text} for part in segments]
-            answers.append({"text": "".join(part["text"] for part in spoken).strip(), "language": about.language, "segments": spoken})
-        return answers
+            sound = decode_audio(io.BytesIO(found["bytes"]) if found.get("bytes") else str(folder / found["path"]))
+            if not len(sound):
+                raise ValueError("no sound in it")
+        except Exception as error:  # whatever a user's file may hold
+            return Unread(error)
+        segments, about = own.model.transcribe(sound, batch_size=batch)
+        spoken = [{"start": round(part.start, 2), "end": round(part.end, 2), "text": part.text} for part in segments]
+        return {"text": "".join(part["text"] for part in spoken).strip(), "language": about.language, "segments": spoken}
 
-    return work
+    return lambda rows: list(pool.map(hear, rows["audio"]))
+
+
+def answered(work, rows):
+    """(answers, {place: what was wrong}): of rows together, or where one of them is refused, each alone."""
+    try:
+        found = work(rows)
+    except (ValueError, TypeError) as all_of_them:  # a text that is too long or none
+        found, first = [], all_of_them
+        for place in range(len(rows)):
+            try:
+                found.append(work(rows.select([place]))[0])
+            except (ValueError, TypeError) as error:
+                found.append(Unread(error))
+        if all(isinstance(answer, Unread) for answer in found):
+            raise first from None  # it is not the rows
+    wrong = {place: answer.words for place, answer in enumerate(found) if isinstance(answer, Unread)}
+    if isinstance(found, list) and any(hasattr(answer, "shape") for answer in found):  # vectors keep their places
+        import numpy as np
+
+        size = next(len(answer) for answer in found if hasattr(answer, "shape"))
+        found = np.stack([np.full(size, np.nan, np.float32) if place in wrong else answer for place, answer in enumerate(found)])
+    return found, wrong
 
 
 def write(path, first, answers):
@@ -83,7 +124,11 @@ def write(path, first, answers):
         with path.open("wb") as file:
             np.save(file, answers)
         return
-    lines = (json.dumps({"row": first + place, **answer}, ensure_ascii=False) + "\n" for place, answer in enumerate(answers))
+    lines = (
+        json.dumps({"row": first + place, **answer}, ensure_ascii=False) + "\n"
+        for place, answer in enumerate(answers)
+        if not isinstance(answer, Unread)
+    )
     path.write_text("".join(lines))
 
 
@@ -110,16 +155,23 @@ def replica(plan, number, count):
     missing = [part for part in range(number, len(names), count) if not names[part].exists()]
     print(json.dumps({"replica": number, "parts": len(names), "to_do": len(missing)}), flush=True)
     work = KINDS[plan["kind"]](plan) if missing else None
+    told, read = 0, 0
     for part in missing:
         if stop:
             sys.exit(core.STOPPED)
         began, first = time.monotonic(), part * size
         chosen = rows.select(range(first, min(first + size, len(rows))))
-        answers = work(chosen)
+        answers, wrong = answered(work, chosen)
+        told, read = told + len(wrong), read + len(answers) - len(wrong)
+        if wrong:
+            lines = (json.dumps({"row": first + place, "error": words}, ensure_ascii=False) + "\n" for place, words in wrong.items())
+            (folder / f"skipped-{part:06d}.jsonl").write_text("".join(lines))
         draft = names[part].with_suffix(".part")
         write(draft, first, answers)
         draft.replace(names[part])
-        print(json.dumps({"part": part, "rows": len(answers), "s": round(time.monotonic() - began, 3)}), flush=True)
+        print(json.dumps({"part": part, "rows": len(answers), "skipped": len(wrong), "s": round(time.monotonic() - began, 3)}), flush=True)
+    if told and not read:
+        raise SystemExit(f"none of {told} rows could be read: {next(iter(wrong.values()), '')}")
     if all(name.exists() for name in names):
         for draft in folder.glob("*.part"):
             draft.unlink(missing_ok=True)

@@ -7,7 +7,7 @@ from importlib import resources
 from typing import Any
 
 from rightfit.exports.buckets import place_of
-from rightfit.exports.job import Job
+from rightfit.exports.job import GIB, Job
 from rightfit.exports.kubernetes_words import (
     SECURITY,
     WEIGHTS,
@@ -26,22 +26,49 @@ from rightfit.exports.kubernetes_words import (
 )
 from rightfit.exports.kubernetes_words import resources as share_of_server
 from rightfit.exports.locks import LOCKED
-from rightfit.exports.model_words import class_names, hub_id, image_of, servers_of_replica, spans_servers, wrong_engine
+from rightfit.exports.model_words import class_names, hub_id, image_of, longest_start_s, servers_of_replica, spans_servers, wrong_engine
 from rightfit.exports.quoting import comment, given, shell, to_json, to_yaml
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.stack import ExportStack, launched, setup_files, stack_of, stack_problem
 from rightfit.exports.targets import kubernetes_addons, llm_servers
-from rightfit.exports.training_words import FOLDER, MOVED, WITHOUT_MOUNT
+from rightfit.exports.training_words import FOLDER, MOVED, WITHOUT_MOUNT, workers
 from rightfit.exports.waiting import cluster_way, ready_files, wait_files
 from rightfit.facts.engine_releases import images, model_class, numbers
 from rightfit.messages import Message
 
 
 def time_limit(job: Job) -> str:
-    """[D-]HH:MM:SS: the hours after which the job is stopped; two weeks for a service."""
-    minutes = math.ceil((job.stop_after_h or 14 * 24) * 60)
+    """[D-]HH:MM:SS: the hours after which the job is stopped, and before them what it installs
+    and fetches; two weeks for a service."""
+    hours = job.stop_after_h or 14 * 24
+    minutes = math.ceil(hours * 60 + (0 if job.is_service else max(INSTALL_S, longest_start_s(job)) / 60))
     days, rest = divmod(minutes, 24 * 60)
     return (f"{days}-" if days else "") + f"{rest // 60:02d}:{rest % 60:02d}:00"
+
+
+INSTALL_S = 1200
+"""Of packages into an environment on a folder that all nodes see, and of weights."""
+LEAVE_S = 180
+"""Before the end of its time the job is told to keep a last checkpoint, and is queued again."""
+MOST_TIMES = 3
+"""So often."""
+BY_USR1 = 138
+CPUS_BESIDE = 2
+"""Processors of a GPU beside its loaders: the program itself, and what copies."""
+MEMORY_MARGIN, LEAST_MEMORY_GIB = 1.25, 8
+
+
+def cpus(job: Job) -> int:
+    """Processors of a node's task: what its loaders need. A cluster's nodes have others than the
+    cloud's server, and a job that asks for those of a whole server may never start."""
+    return (workers(job) + CPUS_BESIDE) * job.gpus_per_node if job.gpus_per_node else int(job.option.vcpus or 0)
+
+
+def memory_gib(job: Job) -> int:
+    """Memory of a node: the plan's; of a plan that has no figure of it, that of its server."""
+    needed = job.option.estimate.get("host_memory_bytes")
+    taken = needed.high80 * MEMORY_MARGIN if needed else float(job.option.memory_bytes or 0.0)
+    return max(LEAST_MEMORY_GIB, math.ceil(taken / GIB)) if taken else 0
 
 
 def directives(job: Job) -> dict[str, str]:
@@ -50,10 +77,33 @@ def directives(job: Job) -> dict[str, str]:
     found = {"job-name": job.name, "nodes": str(job.num_nodes), "ntasks-per-node": "1", "time": time_limit(job), "output": "%x-%j.log"}
     if job.gpus_per_node:
         found["gpus-per-node"] = str(job.gpus_per_node)
-    if job.option.vcpus:
-        found["cpus-per-task"] = str(int(job.option.vcpus))
+    found |= {name: value for name, value in {"cpus-per-task": str(cpus(job)), "mem": f"{memory_gib(job)}G"}.items() if value[0] != "0"}
     found["comment"] = f"rightfit-{job.plan_id}"
-    return found | ({"requeue": "", "open-mode": "append"} if not job.is_service else {})
+    return found | ({"requeue": "", "open-mode": "append", "signal": f"B:USR1@{LEAVE_S}"} if not job.is_service else {})
+
+
+CHANGED = (
+    "# Other nodes, without a change here: options of sbatch (--partition, --time, --cpus-per-task, --mem), or its variables before it, as\n"
+    "# export SBATCH_PARTITION=gpu SBATCH_TIMELIMIT=1-0{kind}\n"
+)
+
+
+def started(job: Job, line: str) -> str:
+    """Shell lines that start the command on every node. A run that its time ends is told so, keeps
+    a last checkpoint, and waits in the queue once more to go on from it."""
+    share = '${SLURM_CPUS_PER_TASK:+--cpus-per-task="$SLURM_CPUS_PER_TASK"}'  # srun does not take it over since Slurm 22.05
+    step = f"srun {share} --kill-on-bad-exit=1 bash -c {shell([f'exec {line}'])}"
+    if job.is_service:
+        return f"{step}\n"
+    return (
+        f'{step} &\nstep=$!\nleft=""\ntrap \'left=1; kill -TERM "$step"\' USR1\n'
+        f'status={BY_USR1}\nwhile [ "$status" = {BY_USR1} ]; do status=0; wait "$step" || status=$?; done # what USR1 ends is the wait\n'
+        f'if [ -n "$left" ] && [ "$status" != 0 ] && [ "${{SLURM_RESTART_COUNT:-0}}" -lt {MOST_TIMES} ]; then\n'
+        '  echo "its time is over: queued again, to go on from its last checkpoint" >&2\n'
+        '  scontrol requeue "$SLURM_JOB_ID"\n'
+        "fi\n"
+        'exit "$status"\n'
+    )
 
 
 NODE_VARIABLES = {"{node_rank}": "$SLURM_NODEID", "{num_nodes}": "$SLURM_NNODES", "{head_address}": "$head_address"}
@@ -77,12 +127,14 @@ def slurm_write(job: Job) -> Files:
     settings = "\n".join(f"#SBATCH --{name}{'=' + value if value else ''}" for name, value in directives(job).items())
     wanted = "".join(f': "${{{name}:?set {name} before sbatch}}"\n' for name in stack.secrets if name != "HF_TOKEN")
     exports = "".join(f"export {name}={shell([value], WITHOUT_MOUNT)}\n" for name, value in stack.environment.items())
+    kind = f" SBATCH_GPUS_PER_NODE=KIND:{job.gpus_per_node}   # KIND as sinfo -o %G names it" if job.gpus_per_node else ""
     text = (
         f"#!/bin/bash\n{settings}\n# {comment(job.model)}, plan {job.plan_id}: {job.num_nodes} x {job.gpus_per_node} {comment(job.accelerator) or 'processors'}.\n"
+        f"{CHANGED.format(kind=kind)}"
         f"set -euo pipefail\n{python_check(stack)}{wanted}{placed(job)}{exports}{slurm_environment(job)}"
         'head_address=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)\n'
         "export head_address\n"
-        f"srun --kill-on-bad-exit=1 bash -c {shell([f'exec {line}'])}\n"
+        f"{started(job, line)}"
     )
     return {"job.sbatch": text, **setup_files(stack)}
 

@@ -31,6 +31,7 @@ from rightfit.exports.training_words import (
     training_stack,
 )
 from rightfit.facts import table
+from rightfit.facts.engine_releases import image_named
 from rightfit.messages import Message
 
 TABULAR_PACKAGES = {
@@ -46,6 +47,16 @@ LABEL = "label"
 MODEL_FILES = {"xgboost": "model.ubj", "lightgbm": "model.txt", "catboost": "model.cbm"}
 NO_CARD = ("lightgbm", "sklearn")
 """Libraries whose released packages compute on processors alone."""
+
+
+OPENMP = ("lightgbm",)
+"""Libraries that take GNU's OpenMP (libgomp.so.1) of the system: the wheels of XGBoost and
+scikit-learn bring it, that of CatBoost needs none (read with pip download, 2026-11-28)."""
+
+
+def with_openmp(image: str, library: str) -> str:
+    """An image in which the library finds what it links to."""
+    return image_named("python-openmp") if library in OPENMP and image.startswith("python:") else image
 
 
 def estimator(job: Job) -> dict[str, Any]:
@@ -91,7 +102,7 @@ def tabular_stack(job: Job) -> ExportStack:
     packages = (TABULAR_PACKAGES[job.option.layout.library], *READING, *data_packages(job))
     return ExportStack(
         name="tabular",
-        image=torch_build(job).image,
+        image=with_openmp(torch_build(job).image, job.option.layout.library),
         setup=(shell(("pip", "install", *packages)),),
         command=("python", "run.py", "run.json"),
         files={
@@ -300,8 +311,24 @@ def part_rows(job: Job) -> int:
     """Rows of a part: as many as a replica does between two checkpoints of a run."""
     rate = job.option.estimate.get("requests_per_s")
     layout = job.option.layout
-    rows = (rate.mid if rate else 1.0) / max(1, layout.replicas) * save_every_s(job)
+    seconds = min(save_every_s(job), MOST_LOST_S)
+    each = (rate.mid if rate else 1.0) / max(1, layout.replicas)
+    if transcribes(job):  # recordings, however long: as if each took an hour, of windows that the plan counts by the second
+        return max(at_once(job), int(each * WINDOW_S * seconds / LONG_RECORDING_S))
+    rows = each * seconds
     return int(min(MOST_ROWS, max(LEAST_ROWS, layout.max_batch, rows)))
+
+
+MOST_LOST_S = 600
+"""Of a replica's work, where its server is lost."""
+LONG_RECORDING_S, WINDOW_S = 3600, 30
+AT_ONCE = 4
+"""Recordings that one model hears at once."""
+
+
+def at_once(job: Job) -> int:
+    """Recordings that share the plan's batch."""
+    return max(1, min(AT_ONCE, job.option.layout.max_batch)) if transcribes(job) else 1
 
 
 def whisper_engine(job: Job) -> dict[str, Any]:
@@ -350,6 +377,7 @@ def batch_settings(job: Job) -> dict[str, Any]:
         "replicas_per_node": layout.replicas_per_node,
         "cards_per_replica": job.gpus_per_node // max(1, layout.replicas_per_node),
         "batch": max(1, layout.max_batch),
+        "at_once": at_once(job),
         "half": layout.precision == "fp16",
         "backend": backend(job) if done == "embed" else "",
         "output_tokens": request_tokens(job)[1] or ANSWER_TOKENS,

@@ -11,7 +11,7 @@ from rightfit.exports.model_words import KEY, ONNX_GPU, PORT, image_of, onnx_pro
 from rightfit.exports.quoting import comment, label, script, to_json, to_yaml
 from rightfit.exports.registry import Files, Target
 from rightfit.exports.stack import RECENT, ExportStack, card_words
-from rightfit.exports.targets.data_jobs import MODEL_FILES, NO_CARD, TABULAR_PACKAGES
+from rightfit.exports.targets.data_jobs import MODEL_FILES, NO_CARD, TABULAR_PACKAGES, with_openmp
 from rightfit.facts import table
 from rightfit.facts.devices import build_for
 from rightfit.facts.engine_releases import image_named, images
@@ -173,7 +173,7 @@ def table_stack(job: Job) -> ExportStack:
     library = table_library(job)
     return ExportStack(
         name="tabular-service",
-        image=service_image(job),
+        image=with_openmp(service_image(job), library),
         setup=("pip install " + " ".join(table_packages(library)),),
         command=TABLE_COMMAND,
         files=table_files(job, library),
