@@ -19,6 +19,7 @@ NO_UNITS = {
     "proof/cases/reader.py:_MAX_COUNT": "a limit on what a cell may count",
     "exports/scripts/train_tabular.py:MOST_CLASSES": "a limit on classes",
     "exports/scripts/train_recommender.py:MOST_HELD_OUT": "a limit on rows that are held out",
+    "exports/targets/data_jobs.py:LONG_RECORDING_S": "an assumed length of a recording",
     "exports/training_words.py:MOST_SAVE_S": "a limit on what a run may lose",
     "exports/job.py:GB": "for exporters: export imports facts and errors only",
     "exports/job.py:GIB": "whole bytes, for exporters: export imports facts and errors only",

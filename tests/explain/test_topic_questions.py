@@ -69,7 +69,6 @@ ASKED = {
     "data_and_cards": ("500GB 数据要几张卡", "Which GPU for 10 GB of data?"),
     "scaling": ("4 张 A100 比 1 张快 4 倍吗", "Are four GPUs 4 times faster than one?"),
     "memory_map_useful": ("内存映射有用吗", "Is memory mapping useful?"),
-    "loading_bottleneck": ("怎么判断数据加载是不是瓶颈", "How do I tell whether data loading is the bottleneck?"),
     "series_for_preparation": ("c 系列和 r 系列哪个适合数据预处理", "Compute-optimized or memory-optimized for preprocessing?"),
     "t4_language_models": ("T4 能跑大模型推理吗", "Can a T4 serve LLMs?"),
     "t4_large_training": ("为什么不用 T4 训练大模型", "Can a T4 train large language models?"),

@@ -247,10 +247,9 @@ def _for_model(sentence: str, name: str, cards: Sequence[Accelerator], catalog: 
         return None
     found = _different(sentence, cards, catalog)
     held = {lang: [_held(name, key, bits, cards, lang) for key, bits in _BITS.items()] for lang in LANGS}
-    told = {
-        lang: "\n".join([*filter(None, held[lang]), text]) for lang, text in (("en", found.explanation_en), ("zh", found.explanation_zh))
-    }
-    return dataclasses.replace(found, explanation_en=told["en"], explanation_zh=told["zh"])
+    english = "\n".join([*filter(None, held["en"]), found.explanation_en])
+    chinese = "\n".join([*filter(None, held["zh"]), found.explanation_zh])
+    return dataclasses.replace(found, explanation_en=english, explanation_zh=chinese)
 
 
 _BITS: Mapping[str, str] = {"bits_16": "bf16", "bits_8": "fp8", "bits_4": "awq"}

@@ -738,10 +738,11 @@ def single_price(sentence: str, catalog: Catalog) -> CheckResult | None:
     if len(spoken) != 1 or wishes is None or (rest == sentence and ("cloud" not in wishes or not set(wishes) <= _NAMED)):
         return None
     cards = facts.match_accelerators(spoken[0])
-    places = {name: str(wishes[name]) for name in ("cloud", "region", "country", "purchase") if name in wishes}
-    named = {**places, "gpu": spoken[0], "num_gpus": "1"}
+    places: dict[str, str] = {name: str(wishes[name]) for name in ("cloud", "region", "country", "purchase") if name in wishes}
+    named: dict[str, str] = {**places, "gpu": spoken[0], "num_gpus": "1"}
     hours = _hours(rest, wishes.get("deadline"))
-    return _result(sentence, spoken[0], {lang: _told(named, cards, {"price"}, hours, catalog, lang) for lang in LANGS}, {"named": named})
+    told: dict[Lang, list[str]] = {lang: _told(named, cards, {"price"}, hours, catalog, lang) for lang in LANGS}
+    return _result(sentence, spoken[0], told, {"named": named})
 
 
 # ---- "T4 or A10", "V100和A100区别".

@@ -152,8 +152,9 @@ def servers_named(sentence: str, catalog: Catalog) -> dict[str, Sequence[int]]:
             found.setdefault(word, _usual(rows, catalog))
     for word in _CARD_OR_SERIES.findall(sentence) if found else ():  # P4 beside G5 and P5 is no Tesla P4
         beside = {catalog.servers().provider[row] for rows in found.values() for row in rows}
-        if word not in found and (rows := [row for row in series_members(catalog, word) if catalog.servers().provider[row] in beside]):
-            found[word] = tuple(rows)
+        members = [row for row in series_members(catalog, word) if catalog.servers().provider[row] in beside]
+        if word not in found and members:
+            found[word] = members
     return found
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _text = functools.partial(topic_text, "stories")
 #: Letters between a card and what is told of it.
 _NEAR = 90
-_HOURS_A_YEAR, _WEEKS_A_YEAR = 8760.0, 52.0
+_WEEKS_A_YEAR = 52.0
 _PRICE = grammar.shape(
     r"(?P<sign>{money_sign})?\s?(?P<amount>\d[\d,]*(?:\.\d+)?)\s?(?:/|per\s|a\s)\s?{per_card}s?[\s/-]*(?:per\s)?(?:{hour_en}|h)(?![a-z])"
     r"|{price_head}\s(?P<each_sign>{money_sign})?\s?(?P<each>\d[\d,]*(?:\.\d+)?)\s{per_one}"

@@ -406,7 +406,7 @@ def _terraform(job: Job) -> Recipe:
     begin = (*stored(job), *vault, init, *((*(() if job.settings.bucket else first), *up) if up else ()))
     plan = "terraform plan -input=false   # shows what would be made"
     minutes = math.ceil(longest_start_s(job) / 60)
-    asked = f"terraform output   # after at most {minutes} min of loading, `sh check.sh request http://ADDRESS` sends service_address one request"
+    asked = f"terraform output   # after at most {minutes} min of loading, `sh ../check.sh request http://ADDRESS` sends service_address one request"
     result: tuple[str, ...] = (asked,) if job.is_service else (WAIT, *copies_down(job, where))
     target = f"terraform-{job.option.provider}"
     install = "https://developer.hashicorp.com/terraform/install"
@@ -565,9 +565,7 @@ def _cluster(job: Job, target: str) -> Recipe:
     end: tuple[str, ...] = (f"kubectl delete --ignore-not-found -f {path}",)
     if job.is_service:
         port = stack_of(job).port
-        forward = (
-            f"# kubectl port-forward service/{job.name} {port}:{port}, and in another window `sh check.sh request http://127.0.0.1:{port}`"
-        )
+        forward = f"# kubectl port-forward service/{job.name} {port}:{port}, and in another window `sh ../check.sh request http://127.0.0.1:{port}`"
         return Recipe(target, KUBECTL, needs, made, start, (READY, *((forward,) if target == "kubernetes" else ())), end)
     mark = f'kubectl annotate --overwrite {kind}/{job.name} {RUN_MARK}="$(cat {RUN_FILE})"'
     start = begins(job, *start, mark)

@@ -164,10 +164,12 @@ def test_sentences_are_read(sentence: str, expected: dict[str, str]) -> None:
     Workload(**wishes)
 
 
-@pytest.mark.parametrize("word", ["DAPO", "RLOO", "SimPO"])
-def test_near_methods_are_refused_by_name(word: str) -> None:
-    with pytest.raises(InputError, match=word):
-        understand(f"{word} on Qwen2.5-7B with 10k prompts")
+@pytest.mark.parametrize(("word", "method"), [("DAPO", "grpo"), ("RLOO", "grpo"), ("SimPO", "orpo")])
+def test_a_near_method_is_planned_as_the_nearest_and_said(word: str, method: str) -> None:
+    found = understand(f"{word} on Qwen2.5-7B with 10k prompts")
+    assert found.wishes["method"] == method
+    said = [one for one in found.assumed if one.key == "workload.assumed_near_method"]
+    assert [one.fields["word"] for one in said] == [word]
 
 
 def test_every_exporter_carries_it_or_refuses_in_one_line(method: TuningMethod) -> None:

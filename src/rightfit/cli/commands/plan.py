@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import click
 
@@ -228,8 +229,9 @@ def plan(
             return 0
         return _nearest(sentence, given, refused, view, story)
     have = have or said[2].pop("have", None)
+    loose = _Loose(said[2], frozenset(said[2]) - {"data", "task", *given} if story and not view.is_machine else frozenset(), story, view)
     try:
-        workload = _workload(*said)
+        workload = loose.tried(lambda: _workload(*said))
     except RightfitError:
         if ask and not given and _rated(sentence, view):
             return 0
@@ -246,7 +248,7 @@ def plan(
     asked: dict[str, Any] = {"top": _num_options(view), "simulate": simulate, "staged": staged, "runs": runs}
     try:
         with repeated(asked_for.repeated[1] if ask else 1.0):
-            found: Plan = api.plan(workload, catalog=catalog, have=have or None, **asked)
+            found: Plan = loose.tried(lambda: api.plan(_workload(*said), catalog=catalog, have=have or None, **asked))
     except RightfitError:
         if ask and not given and _rated(sentence, view):
             return 0
@@ -432,6 +434,32 @@ def _story(ask: str, sentence: str, given: Mapping[str, Any], view: View) -> lis
     catalog = open_market(view)
     prices = price_lines(sentence, told, catalog, view.lang)
     return [*story_lines(found, told, view.lang, prices), *model_lines(found, told, catalog, view.lang)]
+
+
+_T = TypeVar("_T")
+
+
+@dataclasses.dataclass
+class _Loose:
+    """Options that were read from the prose of a long post: one that contradicts the rest was read
+    wrongly, so it is left out and said, and the rest is planned. `names` are those that may go."""
+
+    wishes: dict[str, Any]
+    names: frozenset[str]
+    story: list[str]
+    view: View
+
+    def tried(self, plan: Callable[[], _T]) -> _T:
+        """What `plan` gives without the options that it refuses."""
+        while True:
+            try:
+                return plan()
+            except InputError as error:
+                if (name := error.field or "") not in self.names or name not in self.wishes:
+                    raise
+                value = self.wishes.pop(name)
+                said = {"option": name, "value": value, "why": error.text(self.view.lang)}
+                self.story.append(label("status", "misread", self.view.lang, **said))
 
 
 def _tell_story(story: Sequence[str], view: View) -> None:

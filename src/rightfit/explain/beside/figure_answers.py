@@ -31,9 +31,12 @@ def lengths_in(text: str) -> list[float]:
     return [float(round(parse_count(found[1].replace(" ", "")) / 1000) * 1024) for found in _LENGTH.finditer(text)]
 
 
+_ANSWERS = ("serve", "batch")
+
+
 def _kv(question: Question, plan: Plan, catalog: Catalog, lang: Lang) -> str:
     """Tokens of the cache of what leads, and how many requests of each length asked about."""
-    best = leading(plan) if plan.workload.task in ("serve", "batch") else led_if(plan, catalog, task="serve")
+    best = leading(plan) if plan.workload.task in _ANSWERS else led_if(plan, catalog, task="serve")
     if best is None or not has_cache(best):
         return worded("latency_none", lang)
     text = kv_text(best, lang, lengths=lengths_in(question.words))

@@ -67,6 +67,7 @@ from rightfit.workload.ask.lengths import read_length_law, read_lengths, settle_
 from rightfit.workload.ask.likenesses import read_likeness, settle_likeness
 from rightfit.workload.ask.mixtures import read_mixture
 from rightfit.workload.ask.named import (
+    card_count,
     note_links,
     read_cards,
     read_classes,
@@ -355,7 +356,7 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
     unused = tuple(dict.fromkeys((*weighty, *soft)))
     return Understood(
         plain,
-        tuple(sentence.readings),
+        tuple(map(_in_digits, sentence.readings)),
         tuple(inferred),
         weighty,
         unused,
@@ -366,6 +367,16 @@ def _read_whole(text: str, plain: str, today: datetime.date) -> Understood:
         tuple(sentence.card_clouds),
         open_points(sentence, inferred, weighty, left_out, _is_no_amount),
     )
+
+
+_HAN = grammar.shape("{han}")
+
+
+def _in_digits(reading: Reading) -> Reading:
+    """The reading with a Chinese numeral in digits, for whoever computes with it: 一个人."""
+    if not _HAN.fullmatch(reading.value):
+        return reading
+    return dataclasses.replace(reading, value=str(card_count(reading.value)))
 
 
 def _has_task(sentence: Sentence, inferred: list[Reading]) -> bool:
@@ -434,7 +445,7 @@ def _stated(sentence: Sentence, task: str) -> Iterator[str]:
         for rule in (one for one in grammar.QUANTITIES if one.option in needed):
             found = rule.pattern.search(sentence.whole, start, end)
             value = rule.read(found) if found else ""
-            if found is None or not is_taken(rule.option, value) or any(found[0].strip(" ,，") in words for words in sentence.noted):
+            if found is None or not is_taken(rule.option, value):
                 continue
             if any(found[0].strip(" ,，") in reading.words for reading in sentence.readings):
                 continue  # a length, say

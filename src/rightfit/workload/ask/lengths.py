@@ -60,7 +60,7 @@ def _shapes() -> tuple[Expression, ...]:
     usual += "|" + behind.replace("{n}", "2").replace("{word}", "{length_usual_behind}")
     longest = r"(?:{length_most})\s*(?:(?P<thing0>{length_thing})\s*)?(?:{is_word}|of|:|：|~)?\s*" + number + unit
     longest += "|" + behind.replace("{n}", "2").replace("{word}", "{length_most_behind}")
-    longest += r"|(?P<value3>{digits}k)\s?(?:{length_token}\s?)?(?:的)?(?P<thing3>{length_thing})(?:\s(?:{context_end}))?(?![a-z])"
+    longest += r"|(?P<value3>{digits}k)\s?(?:{length_token}\s?)?(?:的)?(?P<thing3>{length_held})(?:\s(?:{context_end}))?(?![a-z])"
     return grammar.shape(usual), grammar.shape(longest), grammar.shape(r"\s?{length_answer}")
 
 
