@@ -122,8 +122,8 @@ def measures(
         total_usd=option.cost.total_usd,
         micro_batch=float(option.layout.micro_batch),
         seq_len=float(workload.seq_len or option.facts.get("seq_len") or math.nan),
-        spot_saving_fraction=savings[0],
-        reserved_saving_fraction=savings[1],
+        spot_saving_fraction=0.0 if savings[0] < 0 else savings[0],  # what costs more saves nothing
+        reserved_saving_fraction=0.0 if savings[1] < 0 else savings[1],
         purchase=option.purchase,
         sharding=option.layout.sharding,
         tensor=float(option.layout.tensor),

@@ -109,7 +109,7 @@ def _reward_model(workload: Workload, method: TuningMethod, model: TransformerAr
 def tuned_length(workload: Workload, tuning: Tuning, model: TransformerArchitecture, notes: Notes, *, seen: int = 0) -> int:
     """Tokens of a sequence that is trained on: prompt and answer, or the usual limit of
     trainers on preferences and so many tokens of images."""
-    limit = model.max_position if model.certainty != "typical" else 0
+    limit = max(model.max_position, 0) if model.certainty != "typical" else 0
     if tuning.rollout:
         wanted, field = int(tuning.prompt_tokens + tuning.answer_tokens), "output_tokens"
     else:
@@ -308,7 +308,7 @@ def transformer(workload: Workload) -> TransformerArchitecture:
 def sequence_length(workload: Workload, model: TransformerArchitecture, notes: Notes, *, seen: int = 0) -> int:
     """Tokens per sequence: the user's, or the usual one within the model's limit (a typical shape
     of some size has none of its own); longer where a sample with its images is."""
-    limit = model.max_position
+    limit = max(model.max_position, 0)  # -1: it has none
     if workload.seq_len is not None and seen > workload.seq_len:
         raise ContradictionError(
             Message("families.tokens_over_limit", option="images", tokens=seen, model="seq_len", limit=workload.seq_len), field="images"
