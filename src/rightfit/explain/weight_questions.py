@@ -43,7 +43,7 @@ _WORKSPACE, _WORKSPACE_SHARE = 1.0 * GIB, 0.04
 #: Numbers of GPUs of which the least is named that would do.
 _COUNTS = (2, 4, 8)
 #: Options that say how much is to be done, or that it is training: a plan tells more.
-_PLANNED = frozenset({"rate", "data", "deadline", "budget", "method", "epochs", "seq_len"})
+_PLANNED = frozenset({"denoise_steps", "frames", "rate", "data", "deadline", "budget", "method", "epochs", "seq_len"})
 #: And of a model in the formats that may hold it, for how many.
 _LOAD = frozenset({"users", "concurrency"})
 #: Compute capability from which on engines have kernels for 8-bit floats.
