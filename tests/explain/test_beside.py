@@ -192,7 +192,6 @@ LISTED = [
     ),
     ("Which is cheaper for serving Qwen2.5-14B at 5 requests per second, L40S or 4090?", {"L40S", "4090"}),
     ("L20和4090哪个更适合跑Qwen2.5-14B的推理？每秒5个请求，输入1000输出300", {"L20", "4090"}),
-    ("用A100还是H100微调LLaMA-7B", {"A100", "H100"}),
     ("Which is cheaper for LoRA of Mistral-7B on 70M tokens, AWS or Google Cloud?", {"AWS", "Google Cloud"}),
     ("LoRA微调Qwen2.5-7B 5000万token，阿里云还是腾讯云便宜", {"阿里云", "腾讯云"}),
 ]
