@@ -252,7 +252,7 @@ def test_what_was_tried_sets_nothing(lang: str, told: str) -> None:
         ),
         (
             "手上只有一张 3060 12G，想微调 Qwen2.5-7B，数据 3 万条。用 QLoRA 显存够，但是一个 epoch 要二十几个小时。三个 epoch 大概多少钱？",
-            {"epochs": "三", "deadline": None, "method": "qlora"},
+            {"epochs": "3", "deadline": None, "method": "qlora"},
             "1x3060 12G",
         ),
         (
