@@ -248,7 +248,9 @@ def plan(
     asked: dict[str, Any] = {"top": _num_options(view), "simulate": simulate, "staged": staged, "runs": runs}
     try:
         with repeated(asked_for.repeated[1] if ask else 1.0):
-            found: Plan = loose.tried(lambda: api.plan(_workload(*said), catalog=catalog, have=have or None, **asked))
+            found: Plan = loose.tried(
+                lambda: api.plan(_workload(*said) if loose.is_changed else workload, catalog=catalog, have=have or None, **asked)
+            )
     except RightfitError:
         if ask and not given and _rated(sentence, view):
             return 0
@@ -448,6 +450,7 @@ class _Loose:
     names: frozenset[str]
     story: list[str]
     view: View
+    is_changed: bool = False
 
     def tried(self, plan: Callable[[], _T]) -> _T:
         """What `plan` gives without the options that it refuses."""
@@ -458,6 +461,7 @@ class _Loose:
                 if (name := error.field or "") not in self.names or name not in self.wishes:
                     raise
                 value = self.wishes.pop(name)
+                self.is_changed = True
                 said = {"option": name, "value": value, "why": error.text(self.view.lang)}
                 self.story.append(label("status", "misread", self.view.lang, **said))
 
